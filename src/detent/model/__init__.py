@@ -1,0 +1,1 @@
+"""Values that every layer shares: definitions, inputs, snapshots, decisions, errors, limits."""

@@ -1,0 +1,129 @@
+"""What a step decides: a new snapshot, orders for the dispatcher, messages, and one journal row.
+
+Nothing in a decision has happened yet; the turn commits it whole and acts afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec import Raw, Struct
+
+
+class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the kernel is told about a handler; a fact, recorded when it is not the default."""
+
+    name: str
+    doubt: str = "repeatable"  # repeatable | keyed | queryable | once
+    timeout_ms: int | None = None
+    withdrawable: bool = True
+    ctx: bool = False  # the handler takes ctx, so the order carries data and config
+    merge: bool = True  # an object result is merged into data
+    schema: Any = None  # JSON Schema of its parameters, when its annotations give one
+
+    @property
+    def marked(self) -> bool:
+        """Whether a start mark is committed before each call."""
+        return self.doubt in ("queryable", "once") or (self.doubt == "keyed" and self.withdrawable)
+
+
+class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call for the dispatcher: perform the effect, or reconcile it."""
+
+    key: str
+    instance: str
+    tenant: str
+    node: str
+    block: str
+    handler: str
+    request: Raw
+    mode: str = "call"  # call | reconcile
+    attempt: int = 1
+    dispatch: int = 0
+    marked: bool = False
+    doubt: str = "repeatable"
+    timeout_ms: int | None = None
+    data: Raw | None = None
+    config: Raw | None = None
+    dry_run: bool = False
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An input for another instance, made durable in the sender's commit; `id` makes it one."""
+
+    id: str
+    to: str
+    body: bytes
+    start: Birth | None = None  # present when the message also creates the instance
+
+
+class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The columns of a new instance's row."""
+
+    id: str
+    tenant: str
+    namespace: str
+    definition: str
+    priority: int
+    key: str | None = None
+    parent: str | None = None
+
+
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to an input that carried an id."""
+
+    id: str
+    ok: bool = True
+    code: str = ""
+    message: str = ""
+    result: Any = None
+
+
+class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of the doubt table; `state` empty removes it."""
+
+    effect: str
+    state: str
+    next_try: int | None = None
+    reason: str = ""
+
+
+class Entry(NamedTuple):
+    """One journal entry: action, node path, detail."""
+
+    action: str
+    node: str
+    detail: Any
+
+
+class Need(NamedTuple):
+    """A fact the kernel must be told before it can decide: ("child", name, version) and so on."""
+
+    kind: str
+    name: str
+    extra: Any = None
+
+
+class Decision(Struct, kw_only=True):
+    """The result of one `step`."""
+
+    instance: str
+    snapshot: bytes
+    version: int
+    state: str
+    priority: int
+    due: int | None
+    busy: bool
+    journal: bytes
+    tick: int
+    definition: str
+    orders: list[Order]
+    withdrawn: list[str]  # tombstones to insert
+    recalled: list[str]  # calls in flight to cancel
+    settled: list[str]  # flight rows to remove
+    doubts: list[Doubt]
+    messages: list[Message]
+    verdicts: list[Verdict]
+    blobs: dict[str, bytes]
+    more: bool  # out of moves: ready again next turn
+    birth: Birth | None = None

@@ -1,0 +1,133 @@
+"""The one error tree, by who must act: author, caller, operator, us.
+
+Every error carries a stable `code` (`area.reason`), the same in the API, the CLI and the docs.
+Codes are registered in `CODES` with one sentence each; the reference page is generated from it,
+and raising an unregistered code is itself an error. The failure of an effect is data
+(`model.values.Failure`), never one of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+CODES: dict[str, str] = {
+    # author: the definition or an expression in it
+    "definition.invalid": "The definition has faults; each one is listed with its path and code.",
+    "definition.syntax": "The text is not JSON or YAML.",
+    "definition.unsupported": "The option is known, but the part that performs it is not built yet.",
+    "definition.unknown": "No definition of that name and version is stored for the tenant and namespace.",
+    "definition.conflict": "The same name and version is stored with other content; raise the version.",
+    "expression.syntax": "The expression or template cannot be parsed.",
+    "expression.limit": "The expression is too long, too deep, or needs too many operations.",
+    "expression.type": "Strict mode: an operator or function got a value it cannot take.",
+    "expression.unknown": "An unknown root, function or filter is named.",
+    # caller: the request
+    "request.invalid": "An argument is of the wrong type or out of range.",
+    "request.timeout": "No verdict arrived in time; asking again with the same id is safe.",
+    "payload.too_large": "The payload is larger than the limit.",
+    "payload.invalid": "The payload holds a value that cannot be stored as JSON.",
+    "payload.schema": "The data does not match the definition's input schema.",
+    "instance.not_found": "There is no such instance.",
+    "instance.terminal": "The instance has ended; nothing can be sent to it.",
+    "instance.transition": "The life cycle has no such move from the present state.",
+    "instance.key_reused": "The key was used to start another definition or with other data.",
+    "effect.not_found": "The instance has no such open effect.",
+    "effect.unsettled": "An effect of the blocks concerned is not settled yet.",
+    "effect.state": "The effect is not in a state that can be resolved this way.",
+    "effect.crash_loop": "The process died too often while this effect was being performed.",
+    "handler.unknown": "No handler of that name is registered and no worker queue is named.",
+    "handler.signature": "The handler's parameters or annotations cannot be used.",
+    "handler.duplicate": "A handler of that name is registered already.",
+    "engine.reentrant": "A blocking engine call was made inside a handler.",
+    "engine.closed": "The engine is closed.",
+    "engine.running": "The call needs virtual time, or an engine that is not running.",
+    "migration.refused": "The instance cannot be moved to that version now.",
+    "fork.refused": "The instance cannot be forked at that entry.",
+    "replay.differs": "The replay gave another result than the journal.",
+    "replay.erased": "The bodies of this instance were erased; nothing is left to replay.",
+    # operator: the store, the clock, the machine
+    "store.owned": "Another engine owns this store.",
+    "store.newer": "The store was written by a newer release.",
+    "store.corrupt": "The file is not a Detent store, or it is damaged.",
+    "store.full": "The disk is full; nothing was lost, the engine holds outcomes until there is room.",
+    "store.unavailable": "The store cannot be opened or written.",
+    "store.fenced": "Another writer has taken over; this one cannot commit any more.",
+    "store.conflict": "Rows of the commit contradict what is stored; nothing was written.",
+    "store.refused": "The database cannot hold a row of the transaction; nothing was written.",
+    "store.settings": "A setting that is fixed in the store differs from the one asked for.",
+    "clock.jump": "The wall clock moved further than allowed; accept it with `detent clock accept`.",
+    "audit.broken": "The chain is not intact; the first broken entry is named.",
+    # us
+    "invariant.broken": "A rule the engine relies on does not hold; the instance is quarantined.",
+}
+
+
+class Fault(NamedTuple):
+    """One thing wrong with a definition: where, which code, and a sentence."""
+
+    path: str
+    code: str
+    message: str
+
+
+class DetentError(Exception):
+    """Root of all errors; `code` is stable, `details` is data for programs."""
+
+    def __init__(self, code: str, message: str, **details: Any) -> None:
+        if code not in CODES:
+            raise KeyError(f"error code {code!r} is not registered in detent.model.errors.CODES")
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.code}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.code, self.message, self.details)
+
+
+def _rebuild(kind: type[DetentError], code: str, message: str, details: dict[str, Any]) -> Any:
+    error = kind.__new__(kind)
+    DetentError.__init__(error, code, message, **details)
+    return error
+
+
+class DefinitionError(DetentError):
+    """The author must act: all faults of a definition at once."""
+
+    def __init__(self, faults: list[Fault], code: str = "definition.invalid") -> None:
+        lines = "; ".join(f"{f.path}: {f.message} ({f.code})" for f in faults[:20])
+        more = f"; and {len(faults) - 20} more" if len(faults) > 20 else ""
+        super().__init__(code, lines + more, faults=[tuple(f) for f in faults])
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults in the order of their paths."""
+        return [Fault(*f) for f in self.details["faults"]]
+
+
+class ExpressionError(DetentError):
+    """The author must act: an expression or template cannot be parsed or evaluated."""
+
+
+class RequestError(DetentError):
+    """The caller must act: not found, conflict, invalid."""
+
+
+class StoreError(DetentError):
+    """The operator must act: the store, its disk, its owner, the clock."""
+
+
+class InvariantViolation(DetentError):
+    """We must act: a rule the engine relies on does not hold."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("invariant.broken", message)
+
+
+def invariant(condition: object, sentence: str) -> None:
+    """Raise `InvariantViolation` with the sentence unless the condition holds."""
+    if not condition:
+        raise InvariantViolation(sentence)

@@ -1,0 +1,38 @@
+"""Ids: derived ones are de-duplication by primary key, others are ordered by time."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+from uuid import UUID
+
+Space = Literal["instance", "dry-run", "request", "child", "cron", "signal"]
+
+
+def derived_id(tenant: str, space: Space, key: str) -> str:
+    """The UUIDv8 of (tenant, space, key): the same words give the same id for ever."""
+    words = f"{tenant}\x00{space}\x00{key}".encode("utf-8", "surrogatepass")
+    return _uuid(hashlib.sha256(words).digest()[:16], 8)
+
+
+def timed_id(ms: int, chance: bytes) -> str:
+    """A UUIDv7 from a time in milliseconds and ten bytes of chance."""
+    return _uuid(ms.to_bytes(6, "big") + chance[:10], 7)
+
+
+def partition_of(instance: str, partitions: int) -> int:
+    """The partition an instance belongs to, stable over releases."""
+    return int.from_bytes(hashlib.sha256(instance.encode()).digest()[:8], "big") % partitions
+
+
+def effect_key(instance: str, generation: int, node: str, attempt: int) -> str:
+    """The key of an effect: the same after doubt, crash, redelivery and in replay."""
+    words = f"{instance}\x00{generation}\x00{node}\x00{attempt}"
+    return hashlib.sha256(words.encode()).hexdigest()[:32]
+
+
+def _uuid(raw: bytes, version: int) -> str:
+    number = int.from_bytes(raw, "big")
+    number &= ~(0xF << 76) & ~(0x3 << 62)
+    number |= (version << 76) | (0x2 << 62)
+    return str(UUID(int=number))

@@ -1,0 +1,164 @@
+"""What an instance is told: every input is past tense, journaled, and enough to replay from.
+
+An input travels as encoded bytes; the journal keeps those very bytes. `id` is the caller's own
+(for de-duplication and verdicts) and empty where nobody waits for an answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Union
+
+import msgspec
+from msgspec import Raw, Struct
+
+
+class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who waits for this instance to end."""
+
+    instance: str
+    token: int
+    block: str
+    depth: int
+
+
+class Started(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="started"):
+    """The first input: everything the first snapshot is made of."""
+
+    instance: str
+    tenant: str = "default"
+    namespace: str = "default"
+    definition: str  # hash
+    priority: int = 1
+    timezone: str = "UTC"
+    data: Any = None
+    config: Any = None
+    metadata: Any = None
+    key: str | None = None
+    at: int | None = None  # tick before which nothing moves
+    parent: Parent | None = None
+    dry_run: bool = False
+    auto_approve: bool = False
+    policies: tuple[Any, ...] = ()
+    seed: str = ""
+    id: str = ""
+
+
+class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="forked"):
+    """The first input of a fork: the snapshot of another instance at one of its rows."""
+
+    instance: str
+    origin: str
+    seq: int
+    snapshot: Raw
+    outcomes: tuple[Raw, ...] = ()  # recorded outcomes of the effects open at that row
+    data: Any = None  # merged into the copied data
+    dry_run: bool = False
+    seed: str = ""
+    id: str = ""
+
+
+class SignalReceived(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="signal"
+):
+    """pause, resume, cancel, update_context, or `custom:<name>`."""
+
+    name: str
+    payload: Any = None
+    id: str = ""
+    sender: str = ""  # the instance or person it came from
+
+
+class Commanded(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="command"
+):
+    """A call that can be refused; its verdict is the kernel's."""
+
+    verb: Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
+    id: str
+    args: Any = None
+
+
+class EffectApplied(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="applied"
+):
+    """The call was made and this came back."""
+
+    key: str
+    dispatch: int = 0
+    result: Any = None
+
+
+class EffectFailed(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="failed"
+):
+    """Definitely not done: the handler said so, or the class allows to take it so."""
+
+    key: str
+    dispatch: int = 0
+    message: str
+    retryable: bool = True
+    kind: str = "transport"
+    details: Any = None
+
+
+class EffectDoubted(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="doubted"
+):
+    """Nobody knows whether it happened: time-out, crash, lost or unreadable answer."""
+
+    key: str
+    dispatch: int = 0
+    reason: str
+    crashed: bool = False
+
+
+class EffectReconciled(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="reconciled"
+):
+    """What the handler's own `reconcile` found."""
+
+    key: str
+    dispatch: int = 0
+    verdict: Literal["applied", "failed", "retry"]
+    result: Any = None
+    message: str = ""
+
+
+class ChildEnded(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="child_ended"
+):
+    """A child instance reached a terminal state."""
+
+    child: str
+    token: int
+    state: str
+    data: Any = None
+    outputs: tuple[Any, ...] = ()
+    error: Any = None
+    id: str = ""
+
+
+Input = Union[
+    Started,
+    Forked,
+    SignalReceived,
+    Commanded,
+    EffectApplied,
+    EffectFailed,
+    EffectDoubted,
+    EffectReconciled,
+    ChildEnded,
+]
+
+_decoder = msgspec.json.Decoder(Input)
+_encoder = msgspec.json.Encoder()
+
+
+def decode_input(body: bytes | Raw) -> Input:
+    """Read an input from its stored bytes."""
+    return _decoder.decode(body)
+
+
+def encode_input(value: Input) -> bytes:
+    """The bytes of an input, as journaled."""
+    return _encoder.encode(value)

@@ -1,0 +1,145 @@
+"""What crosses the link between the writer and the rest: two batched messages.
+
+In one process `Submit` and `Decided` are handed over as they are; between processes they travel as
+MessagePack. An order holds users' JSON verbatim (`Raw`), which MessagePack would take for its own,
+so on the wire an order is a row of its fields with that JSON as plain bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from detent.model.decision import Birth, Order, Verdict
+
+
+class Submission(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """One input for one instance, as the bytes the journal will keep.
+
+    `ack` is the number of a waiting caller, answered exactly once in `Decided.acks`; 0 when nobody
+    waits. `id` is the caller's own, for de-duplication. With `ask` the answer is the kernel's
+    verdict, otherwise it says that the input is durable. `birth` makes the instance.
+    """
+
+    instance: str
+    body: bytes
+    ack: int = 0
+    id: str = ""
+    ask: bool = False
+    birth: Birth | None = None
+
+
+class MarkRequest(Struct, frozen=True, array_like=True):
+    """Start marks the dispatcher wants before it makes these calls."""
+
+    keys: list[str]
+
+
+class Control(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """An order to the writer itself: register, wake, advance, accept_clock, status, close."""
+
+    verb: str
+    ack: int = 0
+    args: Any = None
+
+
+class Submit(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """Everything the rest has for the writer since the last time."""
+
+    inputs: list[Submission] = field(default_factory=list)
+    marks: list[MarkRequest] = field(default_factory=list)
+    control: list[Control] = field(default_factory=list)
+
+
+class Decided(Struct, frozen=True):
+    """Everything one turn has for the rest; all of it is durable.
+
+    `marked` pairs an effect key with its dispatch number; `lost` are marks not won, whose calls
+    must not be made; `recalled` are calls to cancel; `moved` names every instance whose state
+    changed. While the writer holds, `held` is the error code. `lease_until_ms` is by the engine's
+    clock: no call may start later; 0 where time does not run by itself.
+    """
+
+    orders: list[Order] = field(default_factory=list)
+    marked: list[tuple[str, int]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    recalled: list[str] = field(default_factory=list)
+    acks: list[tuple[int, Verdict]] = field(default_factory=list)
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    held: str = ""
+    lease_until_ms: int = 0
+
+
+_JSON = ("request", "data", "config")
+_PLAIN = tuple(name for name in Order.__struct_fields__ if name not in _JSON)
+
+
+class _Wire(Struct, array_like=True):
+    orders: list[tuple[list[Any], bytes, bytes | None, bytes | None]]
+    marked: list[tuple[str, int]]
+    lost: list[str]
+    recalled: list[str]
+    acks: list[tuple[int, Verdict]]
+    moved: list[tuple[str, str]]
+    held: str
+    lease_until_ms: int
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack_submit = msgspec.msgpack.Decoder(Submit).decode
+_unpack_wire = msgspec.msgpack.Decoder(_Wire).decode
+
+
+def encode_submit(batch: Submit) -> bytes:
+    """The batch as it travels to a writer in another process."""
+    return _pack(batch)
+
+
+def decode_submit(body: bytes) -> Submit:
+    """Read a batch that came from another process."""
+    return _unpack_submit(body)
+
+
+def encode_decided(decided: Decided) -> bytes:
+    """The turn's results as they travel to another process."""
+    d = decided
+    orders = [_row_of(order) for order in d.orders]
+    return _pack(
+        _Wire(orders, d.marked, d.lost, d.recalled, d.acks, d.moved, d.held, d.lease_until_ms)
+    )
+
+
+def decode_decided(body: bytes) -> Decided:
+    """Read a turn's results that came from a writer in another process."""
+    wire = _unpack_wire(body)
+    return Decided(
+        orders=[_order_of(*row) for row in wire.orders],
+        marked=wire.marked,
+        lost=wire.lost,
+        recalled=wire.recalled,
+        acks=wire.acks,
+        moved=wire.moved,
+        held=wire.held,
+        lease_until_ms=wire.lease_until_ms,
+    )
+
+
+def _row_of(order: Order) -> tuple[list[Any], bytes, bytes | None, bytes | None]:
+    data, config = order.data, order.config
+    return (
+        [getattr(order, name) for name in _PLAIN],
+        bytes(order.request),
+        None if data is None else bytes(data),
+        None if config is None else bytes(config),
+    )
+
+
+def _order_of(plain: list[Any], request: bytes, data: bytes | None, config: bytes | None) -> Order:
+    return Order(
+        request=Raw(request),
+        data=None if data is None else Raw(data),
+        config=None if config is None else Raw(config),
+        **dict(zip(_PLAIN, plain, strict=True)),
+    )

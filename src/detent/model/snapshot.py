@@ -1,0 +1,139 @@
+"""The snapshot: an instance's frontier, and nothing that has already ended.
+
+`step` decodes it into a private working copy, changes that copy, and returns new bytes; nobody else
+ever holds a decoded one across a turn. Fields are mutable for that reason only. Names are short
+because every instance writes them every turn; the glossary tells what each is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+
+class Wait(Struct, kw_only=True, omit_defaults=True):
+    """Why a frame stands still, since when, and what releases it."""
+
+    kind: str  # delay sleep retry timer signal human effect policy child poll defer start
+    token: int
+    since: int
+    due: int | None = None
+    name: str = ""  # signal name, effect key, or child id
+    note: str = ""
+
+
+class Frame(Struct, kw_only=True, omit_defaults=True):
+    """One open node of the execution tree."""
+
+    b: str  # block id
+    since: int = 0
+    phase: str = ""
+    n: int = 0  # iteration or visit, 0 for the first
+    v: Any = None  # what the block kind needs to remember
+    lanes: list[Lane] = field(default_factory=list)
+    wait: Wait | None = None
+    attempt: int = 0
+    stop: bool = False  # being cancelled: open parts drain, nothing new starts
+    deadline: int | None = None
+
+
+class Lane(Struct, kw_only=True, omit_defaults=True):
+    """A cursor over one list of blocks of a frame."""
+
+    i: int = 0  # which list: branch, route, phase
+    at: int = 0
+    open: Frame | None = None
+    end: str = ""  # "" while open, else completed | failed | cancelled
+
+
+class OpenEffect(Struct, kw_only=True, omit_defaults=True):
+    """An effect that is not settled yet."""
+
+    key: str
+    node: str
+    block: str
+    handler: str
+    token: int
+    request: Raw = Raw(b"null")
+    kind: str = "call"  # call | policy | escalation | breach
+    doubt: str = "repeatable"  # repeatable | keyed | queryable | once
+    state: str = "planned"  # planned | needs_reconcile | indeterminate; in_flight is the flight row
+    marked: bool = False
+    attempt: int = 1
+    since: int = 0
+    deadline: int | None = None
+    timeout_ms: int | None = None
+    tries: int = 0  # reconcile attempts so far
+    crashes: int = 0
+    next_try: int | None = None
+    unwanted: bool = False
+    ctx: bool = False
+    reason: str = ""
+
+
+class KeptSignal(Struct, kw_only=True, omit_defaults=True):
+    """A custom signal that nobody has taken yet."""
+
+    name: str
+    payload: Any = None
+    tick: int = 0
+
+
+class Snapshot(Struct, kw_only=True, omit_defaults=True):
+    """Everything an instance needs to go on."""
+
+    version: int = 0
+    id: str
+    tenant: str = "default"
+    namespace: str = "default"
+    definition: str = ""
+    state: str = "scheduled"
+    priority: int = 1
+    timezone: str = "UTC"
+    seed: str = ""
+    created: int = 0
+    started: int | None = None
+    ended: int | None = None
+    generation: int = 0
+    tokens: int = 0
+    draws: int = 0
+    steps: int = 0
+    effects_made: int = 0
+    dry_run: bool = False
+    auto_approve: bool = False
+    policies: list[Any] = field(default_factory=list)
+    metadata: Any = None
+    data: Any = None
+    config: Any = None
+    kv: dict[str, Any] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
+    events: dict[str, Any] = field(default_factory=dict)
+    signals: list[KeptSignal] = field(default_factory=list)
+    runtime: dict[str, Any] = field(default_factory=dict)
+    root: Frame | None = None
+    effects: list[OpenEffect] = field(default_factory=list)
+    parent: Any = None
+    pause_requested: bool = False
+    cancel_requested: bool = False
+    paused_reason: str = ""
+    error: Any = None
+    migrated_from: str = ""
+    more: bool = False  # out of moves: goes on next turn without any input
+    blobs: list[str] = field(default_factory=list)
+
+
+_decoder = msgspec.json.Decoder(Snapshot)
+_encoder = msgspec.json.Encoder()
+
+
+def decode_snapshot(body: bytes | Raw) -> Snapshot:
+    """A private working copy of stored bytes."""
+    return _decoder.decode(body)
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The bytes to store and hash."""
+    return _encoder.encode(snapshot)

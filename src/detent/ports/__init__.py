@@ -1,0 +1,1 @@
+"""Protocols between the engine and what it stands on: Store, Clock, Lease."""

@@ -1,0 +1,351 @@
+"""The store port: what a database must offer, in call order, and the rows that cross it.
+
+A writer opens the store, acquires partitions (`acquire`), then repeats: `arrivals`, `due`, `load`,
+`commit`. `commit` is one transaction whose first statement is the fence: a guarded UPDATE of each
+touched partition row; a row count that is too small means another writer took over, everything is
+rolled back and `store.fenced` is raised. Other processes only `enqueue`, read, and write catalogue
+rows. All values are encoded before the transaction begins.
+
+Integers are ticks unless the name says ms. Bytes are stored and returned unchanged: the chain hashes
+them. One suite, tests/conformance, holds for every adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from detent.model.decision import Birth, Doubt, Verdict
+
+
+class Meta(NamedTuple):
+    """What is fixed in a store when it is created."""
+
+    schema: int
+    store_id: str
+    epoch_ms: int
+    resolution_ms: int
+    clock: str  # wall | stepped | virtual
+    partitions: int
+
+
+class Partition(NamedTuple):
+    """Head of one partition: fence, lease and chain."""
+
+    p: int
+    owner: str
+    fence_epoch: int
+    lease_until_ms: int
+    turn: int
+    tick: int
+    root: bytes
+
+
+class Owner(NamedTuple):
+    """A process that owns partitions."""
+
+    id: str
+    host: str
+    pid: int
+    lease_until_ms: int
+    wake: str  # where a datagram wakes it, "host:port" or ""
+
+
+class Loaded(NamedTuple):
+    """An instance as the writer needs it; body is None while its version is 0."""
+
+    n: int
+    id: str
+    p: int
+    salt: bytes
+    state: str
+    due: int | None
+    busy: bool
+    priority: int
+    definition: str
+    version: int
+    body: bytes | None
+    head: bytes
+
+
+class Ready(NamedTuple):
+    """A due instance in turn order."""
+
+    n: int
+    id: str
+    p: int
+    priority: int
+    due: int
+
+
+class Arrival(NamedTuple):
+    """An input left by somebody else; taken in the order of `n`."""
+
+    n: int
+    id: str
+    p: int
+    instance: str
+    body: bytes
+
+
+class NewArrival(NamedTuple):
+    """An input to leave; with `birth` the instance row (version 0) goes into the same transaction."""
+
+    id: str
+    p: int
+    instance: str
+    body: bytes
+    birth: Birth | None = None
+    salt: bytes = b""
+
+
+class Flight(NamedTuple):
+    """A start mark, or a tombstone when the dispatcher is empty."""
+
+    effect: str
+    dispatcher: str
+    dispatch: int
+    since: int
+
+
+class InstanceChange(NamedTuple):
+    """One instance-turn to commit. `birth` is set when the row does not exist yet (n is then -1)."""
+
+    n: int
+    id: str
+    p: int
+    birth: Birth | None
+    salt: bytes
+    row_changed: bool  # another listed column than `updated` differs from what is stored
+    state: str
+    priority: int
+    due: int | None
+    busy: bool
+    definition: str
+    version: int
+    snapshot: bytes
+    snapshot_digest: bytes
+    tick: int
+    digest: bytes
+    body: bytes
+    head: bytes
+
+
+class PartitionTurn(NamedTuple):
+    """The fence and the turn row of one touched partition."""
+
+    p: int
+    fence_epoch: int
+    turn: int  # the number expected in the store; the commit writes turn + 1
+    root: bytes
+    heads: bytes  # concatenated, in turn order
+
+
+class Seal(NamedTuple):
+    """A digest over the roots of all partitions."""
+
+    n: int
+    tick: int
+    roots: bytes
+    digest: bytes
+    signature: bytes
+
+
+class Commit(NamedTuple):
+    """One turn: everything in it becomes durable together or not at all."""
+
+    tick: int
+    wall_ms: int
+    lease_until_ms: int
+    partitions: Sequence[PartitionTurn]
+    changes: Sequence[InstanceChange] = ()
+    arrivals: Sequence[NewArrival] = ()  # messages to other instances
+    taken: Sequence[
+        tuple[str, Verdict | None]
+    ] = ()  # arrival ids taken, or in-process ids to remember
+    marks: Sequence[Flight] = ()  # start marks: insert or nothing
+    tombstones: Sequence[str] = ()  # withdrawals: insert or nothing
+    settled: Sequence[str] = ()  # flight rows to remove
+    doubts: Sequence[tuple[str, Doubt]] = ()  # (instance id, row)
+    blobs: Sequence[tuple[str, str, bytes]] = ()  # (instance id, digest, body)
+    seal: Seal | None = None
+    dues: Sequence[
+        tuple[int, int | None]
+    ] = ()  # (n, due): rows that woke for nothing; no journal row
+
+
+class Committed(NamedTuple):
+    """What the database decided: numbers given to new rows, marks won, withdrawals lost."""
+
+    numbers: dict[str, int]  # instance id -> n, for births
+    marked: Sequence[str]  # effect keys whose start mark was written
+    born: Sequence[str] = ()  # ids of `arrivals` births whose row was new; others existed already
+    lost: Sequence[str] = ()  # tombstones that came too late: a start mark was there
+
+
+class JournalRow(NamedTuple):
+    """One instance-turn as stored; body is None once erased."""
+
+    pos: int
+    inst: int
+    seq: int
+    turn: int
+    tick: int
+    snapshot_digest: bytes
+    digest: bytes
+    body: bytes | None
+    head: bytes
+
+
+class TurnRow(NamedTuple):
+    """One partition-turn as stored."""
+
+    p: int
+    n: int
+    tick: int
+    wall_ms: int
+    heads: bytes
+    root: bytes
+
+
+class InstanceRow(NamedTuple):
+    """The listed columns of an instance."""
+
+    n: int
+    id: str
+    p: int
+    tenant: str
+    namespace: str
+    definition: str
+    state: str
+    priority: int
+    due: int | None
+    busy: bool
+    key: str | None
+    parent: str | None
+    created: int
+    updated: int
+    salt: bytes
+
+
+class DefinitionRow(NamedTuple):
+    """A stored definition version of a tenant and namespace."""
+
+    hash: str
+    tenant: str
+    namespace: str
+    name: str
+    version: int
+    body: bytes
+    deprecated: bool
+    created_ms: int
+
+
+class DoubtRow(NamedTuple):
+    """An effect that needs reconciliation or a person."""
+
+    effect: str
+    instance: str
+    tenant: str
+    state: str
+    next_try: int | None
+    since: int
+    reason: str
+
+
+class Page(NamedTuple):
+    """A filter over instances; empty fields do not filter. `after` is the last n seen."""
+
+    tenant: str = ""
+    namespace: str = ""
+    definition: str = ""
+    states: tuple[str, ...] = ()
+    parent: str = ""
+    after: int = 0
+    limit: int = 100
+
+
+class Store(Protocol):
+    """One open connection to a store, used by one thread."""
+
+    # opening and owning
+    def meta(self) -> Meta: ...
+    def acquire(
+        self, owner: Owner, partitions: Iterable[int], now_ms: int, lease_until_ms: int
+    ) -> list[Partition]:
+        """Take partitions whose lease is free or expired (fence_epoch + 1); `store.owned` if none can be had."""
+
+    def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
+        """Idle renewal by the guarded UPDATE without turn + 1; (p, fence_epoch) pairs."""
+
+    def release(self, owner: str) -> None:
+        """Give up every partition of the owner: lease 0."""
+
+    def owners(self) -> list[Owner]: ...
+    def partitions(self) -> list[Partition]: ...
+
+    # the turn
+    def arrivals(self, partitions: Sequence[int], limit: int) -> list[Arrival]: ...
+    def due(self, partitions: Sequence[int], tick: int, limit: int) -> list[Ready]:
+        """Due instances by priority descending, due, id."""
+
+    def next_due(self, partitions: Sequence[int]) -> int | None: ...
+    def busy(self, partitions: Sequence[int], after: int, limit: int) -> list[int]:
+        """Numbers of instances with open effects, for recovery, by n."""
+
+    def load(self, ids: Sequence[str]) -> dict[str, Loaded]: ...
+    def load_numbers(self, numbers: Sequence[int]) -> list[Loaded]: ...
+    def flights(self, effects: Sequence[str]) -> dict[str, Flight]: ...
+    def verdict(self, arrival: str) -> tuple[bool, Verdict | None]:
+        """(known, verdict): known ids have been left before; the verdict is None until taken."""
+
+    def verdicts(self, arrivals: Sequence[str]) -> dict[str, Verdict | None]: ...
+    def commit(self, commit: Commit) -> Committed:
+        """Make a turn durable, or raise with nothing changed and the connection usable.
+
+        `store.fenced` (details: partitions): another writer took over, or this very commit is in
+        the store already. `store.conflict` (details: reason version | birth, instances): these
+        changes contradict what is stored. `store.refused`: a row that cannot be stored, not known
+        which; halve. `store.full`, `store.corrupt`, `store.unavailable`: the operator must act.
+        """
+
+    # from any process
+    def enqueue(self, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
+        """Leave arrivals (and births) in one transaction; False where the id was there already."""
+
+    def mark(self, flights: Sequence[Flight]) -> list[str]:
+        """Start marks from a dispatcher outside the writer: the keys that were won."""
+
+    def forget(self, before_tick: int, limit: int) -> int:
+        """Remove taken arrivals older than the tick (the dedupe window)."""
+
+    # catalogue
+    def put_definition(self, row: DefinitionRow) -> bool:
+        """Insert; False when the same hash is there; `definition.conflict` when another is."""
+
+    def definition(self, hash: str) -> DefinitionRow | None: ...
+    def find_definition(
+        self, tenant: str, namespace: str, name: str, version: int | None
+    ) -> DefinitionRow | None:
+        """The version, or the highest one that is not deprecated."""
+
+    def definitions(self, tenant: str, namespace: str) -> list[DefinitionRow]: ...
+    def deprecate_definition(self, hash: str, tenant: str, namespace: str) -> bool: ...
+    def setting(self, name: str) -> str | None: ...
+    def put_setting(self, name: str, value: str) -> None: ...
+
+    # views
+    def instance(self, id: str) -> InstanceRow | None: ...
+    def instances(self, page: Page) -> list[InstanceRow]: ...
+    def count_states(self, tenant: str) -> dict[str, int]: ...
+    def journal(self, n: int, after_seq: int, limit: int) -> list[JournalRow]: ...
+    def journal_scan(self, after_pos: int, limit: int) -> list[JournalRow]: ...
+    def turns(self, p: int, after: int, limit: int) -> list[TurnRow]: ...
+    def seals(self, after: int, limit: int) -> list[Seal]: ...
+    def doubts(self, tenant: str, instance: str, limit: int) -> list[DoubtRow]: ...
+    def blobs(self, instance: str, digests: Sequence[str]) -> dict[str, bytes]: ...
+    def check(self) -> list[str]:
+        """Problems the database itself can see (integrity check); empty when there are none."""
+
+    def statistics(self) -> dict[str, Any]: ...
+    def close(self) -> None: ...
