@@ -1,0 +1,106 @@
+"""Conditions, guards and templates: compiled when the definition is checked.
+
+In a strict definition what does not compile is a fault. In a lenient one the contract lets it run
+(a broken condition is false, a broken guard or template fails its step), so it is a warning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detent.definition.places import below, field_of, item, quoted
+from detent.definition.shapes.fields import data, text, wrong_type
+from detent.definition.walk import NOTHING, Walk
+from detent.expression import compile_expression, compile_template
+from detent.model.errors import ExpressionError
+
+# Naming the roots that a scope adds has unknown ones refused here, not when the step runs.
+_NO_OTHER_ROOTS: frozenset[str] = frozenset()
+_AFTER_A_FAILURE: frozenset[str] = frozenset(("_error",))
+
+
+def condition(walk: Walk, path: str, value: Any) -> Any:
+    """Check an expression that must not be blank."""
+    return _not_blank(walk, path, value, _NO_OTHER_ROOTS)
+
+
+def error_condition(walk: Walk, path: str, value: Any) -> Any:
+    """Check an expression over a failure, which it sees as `_error`."""
+    return _not_blank(walk, path, value, _AFTER_A_FAILURE)
+
+
+def guard(walk: Walk, path: str, value: Any) -> Any:
+    """Check an expression that may be blank, which is false."""
+    return _expression(walk, path, value, _NO_OTHER_ROOTS)
+
+
+def template(walk: Walk, path: str, value: Any) -> Any:
+    """Check a text that may hold templates."""
+    if text(walk, path, value) is NOTHING:
+        return NOTHING
+    _compile_templates(walk, path, value)
+    return value
+
+
+def templated(walk: Walk, path: str, value: Any) -> Any:
+    """Check user data whose texts may hold templates."""
+    if data(walk, path, value) is NOTHING:
+        return NOTHING
+    _compile_templates(walk, path, value)
+    return value
+
+
+def collection(walk: Walk, path: str, value: Any) -> Any:
+    """Check what a for_each runs over: a path below `context.data`, or a template."""
+    if type(value) is str and (not value or value.isspace()):
+        message = f"expected a path or a template, found {quoted(value)}; name a list"
+        return walk.fault(path, "definition.blank", message)
+    return template(walk, path, value)
+
+
+def _not_blank(walk: Walk, path: str, value: Any, roots: frozenset[str]) -> Any:
+    if type(value) is str and (not value or value.isspace()):
+        message = f"expected {field_of(path)} to be an expression, found {quoted(value)}"
+        return walk.fault(path, "definition.blank", f"{message}; write it or leave it out")
+    return _expression(walk, path, value, roots)
+
+
+def _expression(walk: Walk, path: str, value: Any, roots: frozenset[str]) -> Any:
+    if type(value) is not str:
+        return wrong_type(walk, path, "an expression as text", value)
+    if _wanted(walk) and value and not value.isspace():
+        try:
+            compile_expression(value, strict=walk.strict, roots=roots)
+        except ExpressionError as error:
+            _note(walk, path, error)
+    return value
+
+
+def _compile_templates(walk: Walk, path: str, value: Any) -> None:
+    """Compile text by text, so that each one that is broken is named with its own path."""
+    stack = [(path, value)] if _wanted(walk) else []
+    while stack:
+        place, part = stack.pop()
+        if type(part) is str and "{{" in part:
+            try:
+                compiled = compile_template(part, strict=walk.strict, roots=_NO_OTHER_ROOTS)
+                problems = list(compiled.problems)
+            except ExpressionError as error:
+                problems = [error]
+            for problem in problems:
+                _note(walk, place, problem)
+        elif type(part) is dict:
+            stack += [(below(place, key), inner) for key, inner in part.items()]
+        elif type(part) is list:
+            stack += [(item(place, index), inner) for index, inner in enumerate(part)]
+
+
+def _wanted(walk: Walk) -> bool:
+    return (walk.strict or walk.lint) and walk.clean
+
+
+def _note(walk: Walk, path: str, error: ExpressionError) -> None:
+    if walk.strict:
+        walk.fault(path, "definition.expression", error.message)
+    else:
+        walk.warn(path, error.message)

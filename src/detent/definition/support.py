@@ -1,0 +1,49 @@
+"""What the contract knows and this release does not perform; a later release deletes rows.
+
+Such an option is checked like any other and then refused, so that no definition is stored whose
+author believes in a limit or a window that nobody keeps.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# shape -> option -> what performs it
+UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
+    "step": {
+        "rate_limit_key": "rate limits",
+        "send_window": "send windows",
+        "queue_name": "worker queues",
+        "fallback_handler": "circuit breakers",
+        "compensation": "continuity of a step",
+        "pool": "resource pools",
+    },
+    "delay": {
+        "business_days_only": "business days",
+        "jitter": "jittered delays",
+        "holidays": "business days",
+        "fire_at_local": "local times",
+        "timezone": "local times",
+    },
+    "sequence": {
+        "interceptors": "interceptors",
+        "sla": "service level alerts",
+    },
+}
+
+UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
+    "http_request": "outbound HTTP",
+    "tool_call": "outbound HTTP",
+    "llm_call": "language models",
+    "emit_event": "triggers",
+    "self_modify": "injected blocks",
+    "wait_for_event": "event correlation",
+    "mcp_call": "tool servers",
+    "agent": "language models",
+    "embed": "language models",
+    "memory_store": "memory",
+    "memory_search": "memory",
+    "memory_delete": "memory",
+    "blob_put": "blobs",
+    "blob_get": "blobs",
+}

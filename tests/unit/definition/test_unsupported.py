@@ -1,0 +1,95 @@
+"""Options that this release knows but does not perform are refused by name, never ignored."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.definition import UNSUPPORTED, UNSUPPORTED_HANDLERS, normalize
+from tests.unit.definition.samples import a_sequence, a_step, faults_of
+
+# shape -> option -> a value of the right form, one of the wrong form, its place and its code
+FORMS = {
+    "step": {
+        "rate_limit_key": ("mail", " ", "", "blank"),
+        "send_window": ({"start_hour": 8}, {"start_hour": 24}, ".start_hour", "range"),
+        "queue_name": ("q", 1, "", "type"),
+        "fallback_handler": ("log", "", "", "blank"),
+        "compensation": ({"x": 1}, float("nan"), "", "number"),
+        "pool": ("p", "", "", "blank"),
+    },
+    "delay": {
+        "business_days_only": (True, 1, "", "type"),
+        "jitter": (10, -1, "", "duration"),
+        "holidays": (["2026-12-25"], ["2026-02-30"], "[0]", "date"),
+        "fire_at_local": ("2026-01-31T09:00:00", "2026-01-31 09:00", "", "date"),
+        "timezone": ("Europe/Paris", "Europe/Pariss", "", "timezone"),
+    },
+    "sequence": {
+        "interceptors": (
+            {"before_step": {"handler": "log"}},
+            {"before_step": {}},
+            ".before_step.handler",
+            "missing",
+        ),
+        "sla": ({"max_runtime": 1.5}, {"max_runtime": "1s"}, ".max_runtime", "type"),
+    },
+}
+
+PLACES = {
+    "step": ("blocks[0]", lambda options: a_sequence(a_step(**options))),
+    "delay": (
+        "blocks[0].delay",
+        lambda options: a_sequence(a_step(delay={"duration": 1} | options)),
+    ),
+    "sequence": ("", lambda options: a_sequence(**options)),
+}
+
+OPTIONS = [(shape, name) for shape, names in UNSUPPORTED.items() for name in names]
+
+
+@pytest.mark.parametrize(("shape", "name"), OPTIONS)
+def test_an_option_that_is_not_built_is_refused_with_its_place(shape, name):
+    right, wrong, below, code = FORMS[shape][name]
+    place, make = PLACES[shape]
+    path = f"{place}.{name}" if place else name
+
+    assert faults_of(make({name: right})) == [(path, "definition.unsupported")]
+    found = faults_of(make({name: wrong}))
+    assert (f"{path}{below}", f"definition.{code}") in found
+
+
+@pytest.mark.parametrize(("shape", "name"), OPTIONS)
+def test_the_same_option_left_unset_is_no_fault(shape, name):
+    _, make = PLACES[shape]
+
+    assert normalize(make({name: None})).hash == normalize(make({})).hash
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED_HANDLERS)
+def test_a_handler_that_is_not_built_is_refused_wherever_it_is_named(name):
+    raw = a_sequence(
+        a_step("a", handler=name),
+        a_step("b", wait_for_input={"escalation_handler": name}),
+        a_step("c", on_deadline_breach={"handler": name}),
+        policies=[{"handler": name}],
+    )
+
+    assert faults_of(raw) == [
+        ("blocks[0].handler", "definition.unsupported"),
+        ("blocks[1].wait_for_input.escalation_handler", "definition.unsupported"),
+        ("blocks[2].on_deadline_breach.handler", "definition.unsupported"),
+        ("policies[0].handler", "definition.unsupported"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["noop", "log", "sleep", "transform", "human_review", "my.own"])
+def test_other_handlers_are_taken(name):
+    assert normalize(a_sequence(a_step(handler=name))).body.blocks[0].handler == name
+
+
+def test_hours_of_a_window_differ_and_days_are_days():
+    same = a_sequence(a_step(send_window={"start_hour": 17}))
+    day = a_sequence(a_step(send_window={"days": [0, 7]}))
+
+    assert ("blocks[0].send_window.end_hour", "definition.range") in faults_of(same)
+    assert ("blocks[0].send_window.days[1]", "definition.range") in faults_of(day)
