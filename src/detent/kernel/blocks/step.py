@@ -1,0 +1,417 @@
+"""step: one handler, through the stages guard, delay, policy, person, act, and its retries.
+
+Stages in call order: `enter` (when, deadline, delay) -> `_judge` (policies) -> `_ask_person` ->
+`_act` (cache, params, built-in move or planned effect) -> `finish` or `_failed` (retry or give up).
+A stage that must stand sets `phase` and a wait; `resume` goes on from there. A frame in phase "gate"
+without a wait was paused by a policy: being resumed at all means that a person released it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from detent.expression import Scope, Template
+from detent.kernel import gate, ledger
+from detent.kernel.blocks import person, retry
+from detent.kernel.builtin import MOVES, Moved, Sleep
+from detent.kernel.failure import Failure
+from detent.kernel.orders import visible_data
+from detent.kernel.program import Node
+from detent.kernel.run import Run, encode
+from detent.kernel.walk import DONE, FAILED, WAIT
+from detent.model import limits
+from detent.model.errors import ExpressionError
+from detent.model.snapshot import Frame
+
+
+def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """Guard and delay, then on to the policies."""
+    run.entries.append(("step.entered", path))
+    block = node.block
+    if node.when is not None:
+        try:
+            if isinstance(node.when, ExpressionError):
+                raise node.when
+            wanted = node.when.test(_scope(run, node)) if block.when else False
+        except ExpressionError as error:
+            return _give_up(run, node, path, _expression_failure(error))
+        if not wanted:
+            run.note("step.skipped", path, {"why": "when"})
+            return DONE
+    if block.deadline is not None:
+        frame.deadline = run.after(block.deadline)
+    if block.delay is not None:
+        frame.phase = "delay"
+        run.wait(frame, path, "delay", run.after(block.delay.duration))
+        return WAIT
+    return _judge(run, node, frame, path)
+
+
+def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """Go on after a wait, an outcome, an answer, or a person's release."""
+    if frame is not run.woken:
+        if frame.phase == "gate" and frame.wait is None and not run.held:
+            run.note("policy.released", path, {"policy": frame.n})
+            frame.n += 1
+            return _judge(run, node, frame, path)
+        return WAIT
+    run.woken = None
+    why, value = run.woken_why, run.woken_value
+    if why == "deadline":
+        return _breach(run, node, frame, path)
+    if why == "due":
+        return _due(run, node, frame, path)
+    if why == "signal":
+        return _answered(run, node, frame, path, value)
+    if frame.phase == "policy":
+        return _policy_said(run, node, frame, path)
+    if frame.phase == "escalated" and why == "applied":
+        return finish(run, node, frame, path, person.escalated(node.block, value), merge=False)
+    if why == "failed":
+        return _failed(run, node, frame, path, value)
+    if why == "skipped":
+        run.note("step.skipped", path, {"why": "a person chose to skip the effect"})
+        return DONE
+    return finish(run, node, frame, path, value, merge=run.handler(node.block.handler).merge)
+
+
+def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
+    """End at once, withdrawing or disowning its call; a step that is not cancellable stays."""
+    if not node.block.cancellable:
+        return False
+    if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
+        effect = run.effect(frame.wait.name)
+        if effect is not None:
+            ledger.release(run, effect)
+    return True
+
+
+def renew(run: Run, node: Node, frame: Frame) -> bool:
+    """A failed step is entered afresh, in a new generation."""
+    return False
+
+
+# stages ------------------------------------------------------------------------------------------
+
+
+def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
+    if run.snapshot.policies:
+        acting = node.block.handler not in MOVES
+        index, verdict = gate.judge(run, path, frame.n, acting)
+        frame.n = index
+        if verdict is None:
+            return _ask_policy(run, node, frame, path)
+        if not verdict.allowed:
+            return _refused(run, node, frame, path, verdict)
+        frame.n = 0
+    if frame.phase != "retry" and node.block.wait_for_input is not None:
+        return _ask_person(run, node, frame, path)
+    return _act(run, node, frame, path)
+
+
+def _ask_policy(run: Run, node: Node, frame: Frame, path: str) -> int:
+    frame.v = frame.phase if frame.phase == "retry" else frame.v
+    frame.phase = "policy"
+    handler = run.snapshot.policies[frame.n]["handler"]
+    request = encode(
+        {
+            "step": node.id,
+            "handler": node.block.handler,
+            "params": node.block.params,
+            "data": run.snapshot.data,
+            "config": run.snapshot.config,
+            "attempt": frame.attempt + 1,
+            "now_ms": run.now_ms(),
+        }
+    )
+    suffix = f"?policy:{frame.n}:{run.snapshot.tokens}"
+    ledger.plan(
+        run,
+        ledger.Plan(path + suffix, node.key, handler, request, kind="policy"),
+        frame,
+    )
+    return WAIT
+
+
+def _policy_said(run: Run, node: Node, frame: Frame, path: str) -> int:
+    handler = run.snapshot.policies[frame.n]["handler"]
+    if run.woken_why == "applied":
+        verdict = gate.read_verdict(run, run.woken_value)
+    else:
+        text = run.woken_value.message if isinstance(run.woken_value, Failure) else "it was skipped"
+        verdict = gate.Judgement(False, "fail", f"the policy {handler} could not be asked: {text}")
+    gate.record(run, path, handler, verdict)
+    frame.phase, frame.v = ("retry", None) if frame.v == "retry" else ("", frame.v)
+    if not verdict.allowed:
+        return _refused(run, node, frame, path, verdict)
+    frame.n += 1
+    return _judge(run, node, frame, path)
+
+
+def _refused(run: Run, node: Node, frame: Frame, path: str, verdict: gate.Judgement) -> int:
+    if verdict.action == "skip_with_log":
+        run.note("step.skipped", path, {"why": "policy", "reason": verdict.reason})
+        return DONE
+    if verdict.action == "defer":
+        frame.phase = "defer" if frame.phase != "retry" else "retry"
+        run.wait(frame, path, "defer", verdict.until, verdict.reason)
+        return WAIT
+    if verdict.action == "pause":
+        frame.phase = "gate"
+        run.snapshot.paused_reason = f"policy: {verdict.reason}"
+        run.held = True
+        return WAIT
+    failure = Failure(message=verdict.reason or "refused by policy", kind="authorization")
+    return _give_up(run, node, path, failure)
+
+
+def _ask_person(run: Run, node: Node, frame: Frame, path: str) -> int:
+    answer = person.kept_answer(run, node)
+    if answer is not None:
+        return _answered(run, node, frame, path, answer)
+    frame.phase = "human"
+    human = node.block.wait_for_input
+    due = None if human.timeout is None else run.after(human.timeout)
+    run.wait(frame, path, "human", due, person.signal_name(node.id))
+    return WAIT
+
+
+def _answered(run: Run, node: Node, frame: Frame, path: str, payload: Any) -> int:
+    frame.wait = None
+    person.accept(run, node, path, payload)
+    return _act(run, node, frame, path)
+
+
+def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
+    kind = run.woken_value
+    run.note("wait.completed", path, {"kind": kind})
+    if kind == "sleep":
+        return finish(run, node, frame, path, frame.v, merge=False)
+    if kind == "human":
+        return _no_answer(run, node, frame, path)
+    if kind == "retry":
+        frame.phase = "retry"
+    return _judge(run, node, frame, path)
+
+
+def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
+    human = node.block.wait_for_input
+    if human.escalation_handler is None:
+        failure = Failure(
+            message="nobody answered in time", kind="timeout", block=node.id, node=path
+        )
+        return _give_up(run, node, path, failure)
+    frame.phase = "escalated"
+    frame.attempt += 1
+    request = encode(person.escalation_request(run, node))
+    ledger.plan(
+        run,
+        ledger.Plan(
+            f"{path}?escalation", node.key, human.escalation_handler, request, "escalation"
+        ),
+        frame,
+    )
+    run.note("human.escalated", path, {"handler": human.escalation_handler})
+    return WAIT
+
+
+def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
+    block = node.block
+    frame.phase = "act"
+    frame.attempt += 1
+    run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
+    try:
+        if node.cache_key is not None:
+            cached = _cached(run, node, frame)
+            if cached is not None:
+                run.note("step.cached", path)
+                return finish(run, node, frame, path, cached[0], merge=False)
+        params = _params(run, node)
+    except ExpressionError as error:
+        return _give_up(run, node, path, _expression_failure(error))
+    move = MOVES.get(block.handler)
+    if move is not None:
+        return _moved(run, node, frame, path, move(run, params))
+    request = node.table if node.table is not None else encode(params)
+    if len(request) > limits.PAYLOAD_BYTES:
+        return _give_up(run, node, path, _too_large(path, len(request), limits.PAYLOAD_BYTES))
+    if node.table is None and (node.params is None or node.params.constant):  # type: ignore[union-attr]
+        node.table = request  # constant params are encoded once per program
+    ledger.plan(
+        run,
+        ledger.Plan(path, node.key, block.handler, request, "call", frame.attempt, block.timeout),
+        frame,
+    )
+    return WAIT
+
+
+def _moved(run: Run, node: Node, frame: Frame, path: str, result: Moved | Sleep | Failure) -> int:
+    if isinstance(result, Moved):
+        return finish(run, node, frame, path, result.output, merge=False)
+    if isinstance(result, Failure):
+        return _failed(run, node, frame, path, result)
+    frame.v = result.output
+    run.wait(frame, path, "sleep", run.after(result.duration_ms))
+    return WAIT
+
+
+def finish(run: Run, node: Node, frame: Frame, path: str, result: Any, *, merge: bool) -> int:
+    """Take a result as the step's output."""
+    if node.schema is not None:
+        fault = next(iter(node.schema.iter_errors(result)), None)
+        if fault is not None:
+            text = f"the output does not match output_schema at {list(fault.instance_path)}: {fault.message}"
+            return _give_up(
+                run, node, path, Failure(message=text, kind="definition", code="payload.schema")
+            )
+    snapshot = run.snapshot
+    if merge and isinstance(result, dict) and not snapshot.dry_run:
+        size = run.merged_too_large(result)
+        if size:
+            return _give_up(run, node, path, _too_large("context.data", size, limits.CONTEXT_BYTES))
+        run.merge(result)
+    outputs = snapshot.outputs
+    outputs.pop(node.id, None)  # so that the order of outputs is the order of their creation
+    outputs[node.id] = result
+    snapshot.steps += 1
+    if frame.v is not None and isinstance(frame.v, dict) and "cache" in frame.v:
+        _remember(run, frame.v["cache"], result)
+    if run.woken_why == "applied" and result is run.woken_value:
+        run.entries.append(("step.executed", path))  # the output stands in effect.applied's input
+    else:
+        run.entries.append(("step.executed", path, {"output": result}))
+    return DONE
+
+
+def _failed(run: Run, node: Node, frame: Frame, path: str, failure: Failure) -> int:
+    backoff = retry.backoff_ms(run, node, frame, path, failure)
+    if backoff is None:
+        return _give_up(run, node, path, failure)
+    run.note("error.occurred", path, {"message": failure.message, "kind": failure.kind})
+    frame.phase = "retry"
+    run.wait(frame, path, "retry", run.after(backoff), failure.message[:200])
+    run.note("error.retried", path, {"attempt": frame.attempt + 1})
+    return WAIT
+
+
+def _give_up(run: Run, node: Node, path: str, failure: Failure) -> int:
+    run.failure = Failure(
+        message=failure.message,
+        kind=failure.kind,
+        code=failure.code,
+        block=node.id,
+        node=path,
+        attempt=failure.attempt,
+        details=failure.details,
+    )
+    run.note(
+        "error.occurred",
+        path,
+        {
+            "message": failure.message,
+            "kind": failure.kind,
+            "code": failure.code,
+            "final": True,
+        },
+    )
+    return FAILED
+
+
+def _breach(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """The step's deadline has passed: disown the call, tell the breach handler once, fail."""
+    block = node.block
+    if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
+        effect = run.effect(frame.wait.name)
+        if effect is not None:
+            ledger.release(run, effect)
+    frame.wait = None
+    elapsed = (run.tick - frame.since) * run.facts.resolution_ms
+    details = {
+        "_error": "sla_deadline_breached",
+        "_deadline_ms": block.deadline,
+        "_elapsed_ms": elapsed,
+    }
+    if block.on_deadline_breach is not None:
+        params = block.on_deadline_breach.params
+        request = {
+            **(params if isinstance(params, dict) else {}),
+            "_breach_block_id": node.id,
+            "_breach_deadline_ms": block.deadline,
+            "_breach_elapsed_ms": elapsed,
+            "_breach_instance_id": run.snapshot.id,
+        }
+        handler = block.on_deadline_breach.handler
+        ledger.plan(
+            run, ledger.Plan(f"{path}?breach", node.key, handler, encode(request), "breach"), None
+        )
+    failure = Failure(
+        message=f"the step was not done within its deadline of {block.deadline} ms",
+        kind="timeout",
+        code="step.deadline",
+        details=details,
+    )
+    return _give_up(run, node, path, failure)
+
+
+# parts -------------------------------------------------------------------------------------------
+
+
+def _scope(run: Run, node: Node) -> Scope:
+    access = node.block.context_access
+    scope = run.scope()
+    if access is None:
+        return scope
+    return replace(
+        scope,
+        data=visible_data(scope.data, access),
+        config=scope.config if access.config else None,
+        runtime=scope.runtime if access.runtime else None,
+    )
+
+
+def _params(run: Run, node: Node) -> Any:
+    template = node.params
+    if template is None:
+        return None
+    if isinstance(template, ExpressionError):
+        raise template
+    return node.block.params if template.constant else template.render(_scope(run, node))
+
+
+def _cached(run: Run, node: Node, frame: Frame) -> tuple[Any] | None:
+    if isinstance(node.cache_key, ExpressionError):
+        raise node.cache_key
+    rendered = (
+        node.cache_key.render(_scope(run, node)) if isinstance(node.cache_key, Template) else ""
+    )
+    key = rendered if isinstance(rendered, str) else encode(rendered).decode()
+    if key in run.snapshot.cache:
+        return (run.snapshot.cache[key],)
+    frame.v = {"cache": key}
+    return None
+
+
+def _remember(run: Run, key: str, result: Any) -> None:
+    cache = run.snapshot.cache
+    if len(cache) >= limits.CACHE_ENTRIES:
+        del cache[next(iter(cache))]
+    cache[key] = result
+
+
+def _expression_failure(error: ExpressionError) -> Failure:
+    return Failure(message=error.message, kind="expression", code=error.code)
+
+
+def _too_large(where: str, size: int, limit: int) -> Failure:
+    text = f"{where} is {size} bytes; the limit is {limit}; store large values elsewhere and pass a reference"
+    return Failure(
+        message=text,
+        kind="logic",
+        code="payload.too_large",
+        details={"size": size, "limit": limit, "path": where},
+    )
+
+
+__all__ = ["cancel", "enter", "finish", "renew", "resume"]

@@ -1,0 +1,148 @@
+"""Built-in handlers that are kernel moves: no ledger entry, no coroutine, a value at once.
+
+Each takes the run and the rendered params and returns a `Moved` value, a `Sleep`, or a `Failure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from detent.expression import compile_expression
+from detent.kernel.failure import Failure
+from detent.kernel.run import Run
+from detent.model import limits
+from detent.model.errors import ExpressionError
+
+
+class Moved(NamedTuple):
+    """The output of a move."""
+
+    output: Any
+
+
+class Sleep(NamedTuple):
+    """Stand for so long, then give the output."""
+
+    duration_ms: int
+    output: Any
+
+
+Result = Moved | Sleep | Failure
+
+
+def _noop(_run: Run, _params: Any) -> Result:
+    return Moved({})
+
+
+def _log(_run: Run, params: Any) -> Result:
+    values = params if isinstance(params, dict) else {}
+    return Moved({"message": values.get("message", "no message")})
+
+
+def _sleep(_run: Run, params: Any) -> Result:
+    ms = params.get("duration_ms", 100) if isinstance(params, dict) else 100
+    if not isinstance(ms, int) or isinstance(ms, bool) or not 0 <= ms <= limits.DURATION_MS:
+        return _bad(f"sleep needs duration_ms as a whole number of milliseconds, got {ms!r}")
+    return Sleep(ms, {"slept_ms": ms})
+
+
+def _fail(_run: Run, params: Any) -> Result:
+    values = params if isinstance(params, dict) else {}
+    message = values.get("message", "forced failure")
+    return Failure(
+        message=str(message),
+        kind="logic",
+        retryable=values.get("retryable") is True,
+        details=values.get("details"),
+    )
+
+
+def _transform(_run: Run, params: Any) -> Result:
+    return Moved(params)
+
+
+def _assert(run: Run, params: Any) -> Result:
+    if not isinstance(params, dict) or "condition" not in params:
+        return _bad("assert needs a condition")
+    condition = params["condition"]
+    passed = condition is True
+    if isinstance(condition, str):
+        try:
+            passed = compile_expression(condition, strict=run.program.strict).test(run.scope())
+        except ExpressionError as error:
+            return Failure(message=str(error), kind="expression", code=error.code)
+    if passed:
+        return Moved({"condition": condition, "passed": True})
+    return Failure(
+        message=str(params.get("message") or f"assertion failed: {condition}"), kind="logic"
+    )
+
+
+def _set_state(run: Run, params: Any) -> Result:
+    key = _key(params)
+    if key is None or "value" not in params:
+        return _bad("set_state needs a key (text) and a value")
+    run.snapshot.kv[key] = params["value"]
+    return Moved({"key": key, "value": params["value"]})
+
+
+def _get_state(run: Run, params: Any) -> Result:
+    key = _key(params)
+    if key is None:
+        return _bad("get_state needs a key (text)")
+    return Moved({"key": key, "value": run.snapshot.kv.get(key)})
+
+
+def _delete_state(run: Run, params: Any) -> Result:
+    key = _key(params)
+    if key is None:
+        return _bad("delete_state needs a key (text)")
+    run.snapshot.kv.pop(key, None)
+    return Moved({"key": key, "deleted": True})
+
+
+def _merge_state(run: Run, params: Any) -> Result:
+    values = params.get("values") if isinstance(params, dict) else None
+    if not isinstance(values, dict):
+        return _bad("merge_state needs values as an object")
+    run.snapshot.kv.update(values)
+    return Moved({"merged_keys": sorted(values)})
+
+
+def _human_review(run: Run, params: Any) -> Result:
+    values = params if isinstance(params, dict) else {}
+    return Moved(
+        {
+            "type": "human_review",
+            "status": "pending",
+            "reviewer": values.get("reviewer", "unassigned"),
+            "instructions": values.get("instructions"),
+            "review_data": values.get("review_data"),
+            "instance_id": run.snapshot.id,
+        }
+    )
+
+
+def _key(params: Any) -> str | None:
+    key = params.get("key") if isinstance(params, dict) else None
+    return key if isinstance(key, str) and 0 < len(key) <= limits.KEY_CHARS else None
+
+
+def _bad(message: str) -> Failure:
+    return Failure(message=message, kind="definition", code="request.invalid")
+
+
+MOVES: dict[str, Callable[[Run, Any], Result]] = {
+    "noop": _noop,
+    "log": _log,
+    "sleep": _sleep,
+    "fail": _fail,
+    "transform": _transform,
+    "assert": _assert,
+    "set_state": _set_state,
+    "get_state": _get_state,
+    "delete_state": _delete_state,
+    "merge_state": _merge_state,
+    "human_review": _human_review,
+}

@@ -1,0 +1,94 @@
+"""Commands: calls that can be refused; each leaves a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detent.kernel import ledger
+from detent.kernel.ending import advance
+from detent.kernel.lifecycle import refuse_move
+from detent.kernel.lifecycle_moves import cancel, pause, resume_instance
+from detent.kernel.migrate import migrate
+from detent.kernel.resume import resume_token
+from detent.kernel.run import Run
+from detent.kernel.walk import renew_lanes
+from detent.model.decision import Verdict
+from detent.model.errors import DetentError, RequestError
+from detent.model.inputs import Commanded
+
+_TARGET = {"pause": "paused", "resume": "scheduled", "cancel": "cancelled", "retry": "scheduled"}
+_ACTIONS = ("happened", "failed", "skip", "again")
+
+
+def command(run: Run, told: Commanded, index: int) -> None:
+    """Carry a command out, or refuse it with nothing changed."""
+    try:
+        result = _carry_out(run, told)
+    except DetentError as error:
+        run.note("command.refused", "", {"in": index, "verb": told.verb, "code": error.code})
+        run.verdicts.append(Verdict(id=told.id, ok=False, code=error.code, message=error.message))
+        return
+    run.verdicts.append(Verdict(id=told.id, result=result))
+
+
+def _carry_out(run: Run, told: Commanded) -> Any:
+    args = told.args if isinstance(told.args, dict) else {}
+    snapshot = run.snapshot
+    done = True
+    match told.verb:
+        case "pause":
+            done = pause(run, "operator")
+        case "resume":
+            done = resume_instance(run, "operator")
+        case "cancel":
+            done = cancel(run, "operator")
+        case "retry":
+            retry(run)
+        case "resolve":
+            _resolve(run, args)
+        case "migrate":
+            migrate(run, args)
+    if not done:
+        raise refuse_move(snapshot.state, _TARGET[told.verb])
+    return {"state": snapshot.state}
+
+
+def retry(run: Run) -> None:
+    """Go on from the failed nodes in a new generation; nothing completed is repeated."""
+    snapshot = run.snapshot
+    if snapshot.state != "failed" or snapshot.root is None:
+        raise refuse_move(snapshot.state, "scheduled")
+    if any(
+        effect.kind == "call" and effect.state != "indeterminate" for effect in snapshot.effects
+    ):
+        raise RequestError(
+            "effect.unsettled", "an effect of the instance is not settled yet; try again later"
+        )
+    run.move("scheduled", "retry", "run.retried")
+    snapshot.generation += 1
+    snapshot.ended = None
+    snapshot.error = None
+    snapshot.root.stop = False
+    renew_lanes(run, snapshot.root)
+    run.held = False
+    run.wake_up("retry")
+    advance(run)
+
+
+def _resolve(run: Run, args: dict[str, Any]) -> None:
+    effect = run.effect(str(args.get("key", "")))
+    action = args.get("action")
+    if effect is None:
+        raise RequestError(
+            "effect.not_found", f"the instance has no open effect {args.get('key')!r}"
+        )
+    if action not in _ACTIONS:
+        raise RequestError(
+            "request.invalid", f"action must be one of {', '.join(_ACTIONS)}; got {action!r}"
+        )
+    if effect.state != "indeterminate":
+        raise RequestError(
+            "effect.state",
+            f"the effect is {effect.state}; only an indeterminate one is resolved by a person",
+        )
+    resume_token(run, ledger.resolve(run, effect, action, args.get("result")))

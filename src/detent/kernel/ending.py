@@ -1,0 +1,132 @@
+"""The root of an instance: runs the main list, then clean-up, and ends it.
+
+Root phases: "" (the definition's blocks), "on_failure" and "on_cancel" (clean-up, each block once,
+errors swallowed), "settling" (a cancel waits until every effect is settled or with a person). The main
+lane is kept while the failure clean-up runs and after it, so that a retry can go on from there.
+"""
+
+from __future__ import annotations
+
+from detent.kernel.failure import Failure
+from detent.kernel.ledger import unsettled
+from detent.kernel.program import ON_CANCEL, ON_FAILURE
+from detent.kernel.run import Run
+from detent.kernel.walk import DONE, FAILED, STOPPED, WAIT, cancel_lanes, run_lane
+from detent.model.decision import Message
+from detent.model.inputs import ChildEnded, encode_input
+from detent.model.snapshot import Frame, Lane
+
+_ENDED = {"completed": DONE, "failed": FAILED, "cancelled": STOPPED}
+
+
+def advance(run: Run) -> None:
+    """Run the instance as far as it goes."""
+    root = run.snapshot.root
+    if root is None or root.wait is not None or run.snapshot.ended is not None:
+        return
+    if root.phase == "" and not _main(run, root):
+        return
+    if root.phase in (ON_FAILURE, ON_CANCEL) and not _clean_up(run, root):
+        return
+    _close(run, root)
+
+
+def cancel_instance(run: Run, why: str) -> None:
+    """Stop everything that may be stopped; protected parts drain first."""
+    snapshot = run.snapshot
+    root = snapshot.root
+    if root is None or root.phase != "":
+        return
+    snapshot.cancel_requested = True
+    snapshot.pause_requested = False
+    run.held = False
+    root.wait = None
+    gone = cancel_lanes(run, root, "")
+    if snapshot.state == "paused" and not (gone and not run.program.cancel):
+        run.move("scheduled", why)
+    snapshot.paused_reason = ""
+    if not gone or run.program.cancel:
+        run.wake_up(why)
+    advance(run)
+
+
+def _main(run: Run, root: Frame) -> bool:
+    """Run the definition's blocks; True when they have ended and the end may be taken."""
+    lane = root.lanes[0]
+    if lane.end:
+        status = _ENDED[lane.end]
+    else:
+        status = run_lane(run, lane, run.program.main, "", root.stop)
+        if status == FAILED and run.failure is not None:
+            run.snapshot.error = run.failure.plain()
+    if status == WAIT or run.held:
+        return False
+    if status == FAILED:
+        root.phase = ON_FAILURE
+        root.lanes = [lane, Lane()]
+    elif status == STOPPED or root.stop:
+        root.phase = ON_CANCEL
+        root.lanes = [lane, Lane()]
+    else:
+        root.phase = "completed"
+    return True
+
+
+def _clean_up(run: Run, root: Frame) -> bool:
+    """Run the clean-up list to its end, whatever fails in it."""
+    nodes = run.program.failure if root.phase == ON_FAILURE else run.program.cancel
+    lane = root.lanes[1]
+    while True:
+        status = run_lane(run, lane, nodes, f"{root.phase}/", False)
+        if status == WAIT:
+            return False
+        if status == DONE:
+            break
+        lane.at += 1  # best effort: the next block still runs
+        lane.open, lane.end = None, ""
+    root.phase = "failed" if root.phase == ON_FAILURE else "settling"
+    return True
+
+
+def _close(run: Run, root: Frame) -> None:
+    if root.phase == "settling" and unsettled(run, ""):
+        return
+    end = "cancelled" if root.phase == "settling" else root.phase
+    snapshot = run.snapshot
+    if snapshot.state in ("scheduled", "waiting") and end == "completed":
+        run.wake_up("end")
+    run.move(end, "end" if end == "completed" else end)
+    if end == "failed":
+        run.note("error.occurred", "", {"instance": snapshot.error})
+    snapshot.ended = run.tick
+    snapshot.signals = []
+    snapshot.pause_requested = False
+    if end == "failed":
+        root.phase = ""
+        root.lanes = root.lanes[:1]
+    else:
+        snapshot.root = None
+    _tell_parent(run, end)
+
+
+def _tell_parent(run: Run, end: str) -> None:
+    snapshot = run.snapshot
+    parent = snapshot.parent
+    if not parent:
+        return
+    rows = [{"block_id": block, "output": output} for block, output in snapshot.outputs.items()]
+    told = ChildEnded(
+        child=snapshot.id,
+        token=parent["token"],
+        state=end,
+        data=snapshot.data,
+        outputs=tuple(rows),
+        error=snapshot.error,
+        id=f"ended:{snapshot.id}:{snapshot.generation}",
+    )
+    run.messages.append(Message(id=told.id, to=parent["instance"], body=encode_input(told)))
+
+
+def consistency_failure(message: str) -> Failure:
+    """The failure of an instance whose own record is not consistent."""
+    return Failure(message=message, kind="consistency", code="invariant.broken")

@@ -1,0 +1,314 @@
+"""Explain: why an instance stands still, in plain words, and when it can move by itself.
+
+`earliest` is a promise: with no input, nothing happens before that tick, and at that tick something
+does. It is read from the same dues that the kernel fires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from detent.kernel.blocks.person import choices_of, signal_name
+from detent.kernel.ledger import effect_due
+from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.places import frontier
+from detent.kernel.program import Node, Program
+from detent.kernel.recording import Timing
+from detent.kernel.survey import next_due
+from detent.model.snapshot import Frame, OpenEffect, Snapshot, Wait
+
+RESOLUTIONS = (
+    "happened: it did happen; give its result and the step goes on with it",
+    "failed: it did not happen; the step's retry or failure follows",
+    "skip: leave it undecided and pass the step over",
+    "again: try to find out, or call, once more",
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class WaitExplained(Struct, frozen=True, kw_only=True):
+    """One wait: where, since when, until when, in words, and what would end it."""
+
+    node: str
+    block: str
+    kind: str
+    since: int
+    due: int | None
+    text: str
+    released_by: tuple[str, ...]
+
+
+class EffectExplained(Struct, frozen=True, kw_only=True):
+    """One call that is not settled: who is called, which attempt, what follows without answer."""
+
+    key: str
+    node: str
+    handler: str
+    kind: str
+    state: str
+    attempt: int
+    since: int
+    due: int | None
+    unwanted: bool
+    reason: str
+    text: str
+    resolutions: tuple[str, ...] = ()
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why an instance stands where it stands."""
+
+    instance: str
+    state: str
+    summary: str
+    waits: tuple[WaitExplained, ...]
+    effects: tuple[EffectExplained, ...]
+    earliest: int | None  # the tick at which it moves by itself; None: only an input moves it
+    earliest_ms: int | None
+    pause_requested: bool = False
+    cancel_requested: bool = False
+    paused_reason: str = ""
+    signals: tuple[str, ...] = ()  # kept signals that nobody has taken
+    error: object = None
+
+
+def explain(snapshot: Snapshot, program: Program, timing: Timing, tick: int) -> Explanation:
+    """Explain an instance as it stands at a tick."""
+    speaker = _Speaker(snapshot, program, timing)
+    still = snapshot.state in TERMINAL
+    waits = () if still else tuple(speaker.waits())
+    effects = tuple(speaker.effect(effect) for effect in snapshot.effects)
+    earliest = None if still or snapshot.state == "paused" else next_due(snapshot, tick)
+    return Explanation(
+        instance=snapshot.id,
+        state=snapshot.state,
+        summary=speaker.summary(waits, earliest),
+        waits=waits,
+        effects=effects,
+        earliest=earliest,
+        earliest_ms=None if earliest is None else timing.ms_of(earliest),
+        pause_requested=snapshot.pause_requested,
+        cancel_requested=snapshot.cancel_requested,
+        paused_reason=snapshot.paused_reason,
+        signals=tuple(kept.name for kept in snapshot.signals),
+        error=snapshot.error,
+    )
+
+
+class _Speaker:
+    def __init__(self, snapshot: Snapshot, program: Program, timing: Timing) -> None:
+        self.snapshot = snapshot
+        self.program = program
+        self.timing = timing
+
+    def at(self, tick: int) -> str:
+        """An instant for people: UTC, to the millisecond."""
+        moment = _EPOCH + timedelta(milliseconds=self.timing.ms_of(tick))
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def summary(self, waits: tuple[WaitExplained, ...], earliest: int | None) -> str:
+        """One or a few sentences."""
+        snapshot = self.snapshot
+        match snapshot.state:
+            case "completed" | "cancelled":
+                return f"It was {snapshot.state} at {self._ended()}; nothing moves it any more."
+            case "failed":
+                return f"It failed at {self._ended()}{self._error()}. Retry it to go on from there."
+            case "paused":
+                return self._paused(waits)
+        if snapshot.more:
+            return "It has used up its moves for this turn and goes on in the next one by itself."
+        texts = [wait.text for wait in waits]
+        said = "; ".join(texts[:3]) if texts else "Nothing is open"
+        more = f"; and {len(texts) - 3} more" if len(texts) > 3 else ""  # noqa: PLR2004
+        end = (
+            f" By itself it moves at {self.at(earliest)}."
+            if earliest is not None
+            else (" Only an input moves it.")
+        )
+        return f"{said[0].upper()}{said[1:]}{more}.{end}{self._requests()}"
+
+    def _paused(self, waits: tuple[WaitExplained, ...]) -> str:
+        why = f" ({self.snapshot.paused_reason})" if self.snapshot.paused_reason else ""
+        then = f" Then: {waits[0].text}." if waits else ""
+        return f"It is paused{why}{self._error()} and moves only when it is resumed.{then}"
+
+    def _requests(self) -> str:
+        said = ""
+        if self.snapshot.pause_requested:
+            said += " A pause was asked for: it pauses before the next step."
+        if self.snapshot.cancel_requested:
+            said += " A cancel was asked for: it ends when what may not be stopped has ended."
+        return said
+
+    def _ended(self) -> str:
+        ended = self.snapshot.ended
+        return "an unknown instant" if ended is None else self.at(ended)
+
+    def _error(self) -> str:
+        error = self.snapshot.error
+        if not isinstance(error, dict) or not error.get("message"):
+            return ""
+        where = f" in {error['node']}" if error.get("node") else ""
+        return f"{where}: {error['message']}"
+
+    # waits ---------------------------------------------------------------------------------------
+
+    def waits(self) -> Iterator[WaitExplained]:
+        """Every reason to stand, in tree order."""
+        root = self.snapshot.root
+        if root is not None and root.wait is not None:
+            yield self._wait("", "", root.wait, None)
+        for path, frame, node in frontier(self.snapshot, self.program):
+            if frame.wait is not None:
+                yield self._wait(path, node.id, frame.wait, (frame, node))
+            elif frame.phase == "gate" and node.kind == "step":
+                yield self._gate(path, frame, node)
+            elif frame.phase == "settle" and node.kind == "saga":
+                yield self._settling(path, node.id, frame.since)
+        if root is not None and root.phase == "settling":
+            yield self._settling("", "", root.since)
+
+    def _wait(
+        self, path: str, block: str, wait: Wait, where: tuple[Frame, Node] | None
+    ) -> WaitExplained:
+        text, released = self._words(path, wait, where)
+        if where is not None and where[0].deadline is not None:
+            deadline = self.at(where[0].deadline)
+            released = (*released, f"its deadline at {deadline}, which fails it")
+        return WaitExplained(
+            node=path,
+            block=block,
+            kind=wait.kind,
+            since=wait.since,
+            due=wait.due,
+            text=f"{text} since {self.at(wait.since)}",
+            released_by=released,
+        )
+
+    def _words(
+        self, path: str, wait: Wait, where: tuple[Frame, Node] | None
+    ) -> tuple[str, tuple[str, ...]]:
+        due = () if wait.due is None else (f"the clock at {self.at(wait.due)}",)
+        match wait.kind:
+            case "start":
+                return "it waits for its start time", due
+            case "delay":
+                return f"{path} waits for its delay", due
+            case "sleep":
+                return f"{path} sleeps", due
+            case "retry":
+                return f"{path} failed ({wait.name}) and waits to be tried again", due
+            case "poll":
+                return f"{path} waits for its next look", due
+            case "defer":
+                return f"{path} is deferred by a policy ({wait.name})", due
+            case "timer":
+                return f"{path} waits for a time", due
+            case "signal":
+                return f"{path} waits for the signal {wait.name!r}", (
+                    f"the signal {wait.name!r}",
+                    *due,
+                )
+            case "human":
+                return self._human(path, where, due)
+            case "child":
+                return f"{path} waits for the child instance {wait.name}", (
+                    f"the end of instance {wait.name}",
+                )
+            case _:
+                return self._call(path, wait)
+
+    def _human(
+        self, path: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
+    ) -> tuple[str, tuple[str, ...]]:
+        human = where[1].block.wait_for_input if where is not None else None
+        if where is None or human is None:
+            return f"{path} waits for an answer", due
+        choices = ", ".join(repr(value) for value in choices_of(human))
+        prompt = f" to {human.prompt!r}" if human.prompt else ""
+        after = (
+            "fails it" if human.escalation_handler is None else f"calls {human.escalation_handler}"
+        )
+        late = tuple(f"{each}, which {after}" for each in due)
+        answer = f"the signal {signal_name(where[1].id)!r} with value {choices}"
+        return f"{path} waits for a person's answer{prompt}", (answer, *late)
+
+    def _call(self, path: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
+        effect = next((each for each in self.snapshot.effects if each.key == wait.name), None)
+        if effect is None:
+            return f"{path} waits for the outcome of a call", ("its outcome",)
+        if effect.state == "indeterminate":
+            text = f"{path} waits for a person's decision on its call of {effect.handler}"
+            return text, RESOLUTIONS
+        due = effect_due(effect)
+        outcome = f"the outcome of {effect.handler} (attempt {effect.attempt})"
+        late = () if due is None else (f"{_late(effect)} at {self.at(due)}",)
+        return f"{path} waits for {outcome}", (outcome, *late)
+
+    def _gate(self, path: str, frame: Frame, node: Node) -> WaitExplained:
+        return WaitExplained(
+            node=path,
+            block=node.id,
+            kind="gate",
+            since=frame.since,
+            due=None,
+            text=f"{path} is held by a policy ({self.snapshot.paused_reason})",
+            released_by=("resume",),
+        )
+
+    def _settling(self, path: str, block: str, since: int) -> WaitExplained:
+        open_calls = [e.handler for e in self.snapshot.effects if e.state != "indeterminate"]
+        names = ", ".join(dict.fromkeys(open_calls))
+        what = "before it compensates" if path else "before the cancel is complete"
+        return WaitExplained(
+            node=path,
+            block=block,
+            kind="settling",
+            since=since,
+            due=None,
+            text=f"{path or 'it'} waits until its calls of {names} are settled, {what},",
+            released_by=tuple(f"the outcome of {name}" for name in dict.fromkeys(open_calls)),
+        )
+
+    # effects -------------------------------------------------------------------------------------
+
+    def effect(self, effect: OpenEffect) -> EffectExplained:
+        """One open call."""
+        due = effect_due(effect)
+        text = f"{effect.handler} was asked for by {effect.node} at {self.at(effect.since)}"
+        text += f" (attempt {effect.attempt})"
+        if effect.state == "needs_reconcile":
+            text += f"; whether it happened is not known ({effect.reason})"
+        elif effect.state == "indeterminate":
+            text += f"; nobody can tell whether it happened ({effect.reason}); a person must decide"
+        if due is not None:
+            text += f"; {_late(effect)} at {self.at(due)}"
+        if effect.unwanted:
+            text += "; its node was cancelled, so its outcome resumes nothing"
+        return EffectExplained(
+            key=effect.key,
+            node=effect.node,
+            handler=effect.handler,
+            kind=effect.kind,
+            state=effect.state,
+            attempt=effect.attempt,
+            since=effect.since,
+            due=due,
+            unwanted=effect.unwanted,
+            reason=effect.reason,
+            text=text,
+            resolutions=RESOLUTIONS if effect.state == "indeterminate" else (),
+        )
+
+
+def _late(effect: OpenEffect) -> str:
+    if effect.next_try is not None:
+        return "the next attempt to find out"
+    return {
+        "repeatable": "without an outcome it counts as failed",
+        "once": "without an outcome a person is asked",
+    }.get(effect.doubt, "without an outcome it is looked into")

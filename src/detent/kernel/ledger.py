@@ -1,0 +1,338 @@
+"""The ledger: plans effects, settles them, and decides what doubt leads to.
+
+Theory of operation. `plan` adds an open effect and an order. Every outcome comes back as an input and
+goes through `take_outcome`, which settles the entry by the table in `lifecycle.EFFECT` and returns what
+the waiting node is to be told, or None. Doubt never becomes "failed" by itself: `repeatable` is called
+again, `keyed` is repeated under the same key, `queryable` is reconciled, `once` waits for a person.
+An *unwanted* effect (its node was cancelled) is settled all the same and resumes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec import Raw
+
+from detent.kernel.failure import Failure
+from detent.kernel.lifecycle import check_effect
+from detent.kernel.orders import order_of
+from detent.kernel.run import Run, encode
+from detent.model import limits
+from detent.model.decision import Doubt
+from detent.model.ids import effect_key
+from detent.model.inputs import EffectApplied, EffectDoubted, EffectFailed, EffectReconciled
+from detent.model.snapshot import Frame, OpenEffect, Wait
+
+
+class Plan(NamedTuple):
+    """What to call, for which node."""
+
+    path: str  # the node's path, with a suffix for calls that are not the step's own
+    block: str
+    handler: str
+    request: bytes
+    kind: str = "call"
+    attempt: int = 1
+    timeout_ms: int | None = None
+
+
+class Wake(NamedTuple):
+    """What a settled effect tells its node."""
+
+    token: int
+    why: str  # applied | failed | skipped
+    value: Any
+
+
+def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
+    """Commit to a call; the frame, if any, waits for its outcome."""
+    snapshot = run.snapshot
+    spec = run.handler(plan.handler)
+    token = run.token() if frame is not None else 0
+    timeout_ms = plan.timeout_ms or spec.timeout_ms
+    grace = (
+        limits.EFFECT_DEADLINE_MS if timeout_ms is None else timeout_ms + limits.DEADLINE_GRACE_MS
+    )
+    key = effect_key(snapshot.id, snapshot.generation, plan.path, plan.attempt)
+    effect = OpenEffect(
+        key=key,
+        node=plan.path,
+        block=plan.block,
+        handler=plan.handler,
+        token=token,
+        request=Raw(plan.request),
+        kind=plan.kind,
+        doubt=spec.doubt,
+        marked=spec.marked,
+        attempt=plan.attempt,
+        since=run.tick,
+        deadline=run.after(grace),
+        timeout_ms=timeout_ms,
+        ctx=spec.ctx,
+    )
+    snapshot.effects.append(effect)
+    snapshot.effects_made += 1
+    if frame is not None:
+        frame.wait = Wait(kind="effect", token=token, since=run.tick, name=key)
+    detail = {
+        "key": key,
+        "handler": plan.handler,
+        "attempt": plan.attempt,
+        "request": effect.request,
+    }
+    if plan.kind != "call":
+        detail["kind"] = plan.kind
+    run.entries.append(("effect.planned", plan.path, detail))
+    run.orders.append(order_of(snapshot, effect, run.program))
+    return effect
+
+
+def take_outcome(
+    run: Run, told: EffectApplied | EffectFailed | EffectDoubted | EffectReconciled, index: int
+) -> Wake | None:
+    """Settle what an outcome settles; the wake for the node, if it still waits."""
+    effect = run.effect(told.key)
+    if effect is None:
+        run.note(
+            "event.ignored", "", {"in": index, "why": "the effect is settled", "key": told.key}
+        )
+        return None
+    match told:
+        case EffectApplied():
+            return _applied(run, effect, told.result, index)
+        case EffectFailed():
+            return _failed(run, effect, told.message, told.retryable, told.kind, told.details)
+        case EffectDoubted():
+            return doubt(run, effect, told.reason, crashed=told.crashed)
+        case EffectReconciled():
+            return _reconciled(run, effect, told, index)
+
+
+def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake | None:
+    """Nobody knows whether it happened: do what the handler's class allows."""
+    if crashed:
+        effect.crashes += 1
+    looping = effect.crashes > limits.CRASHES_PER_EFFECT
+    effect.reason = reason
+    if effect.doubt == "repeatable":
+        if looping:
+            return _failed(
+                run, effect, _loop_text(effect), False, "consistency", {"code": "effect.crash_loop"}
+            )
+        if not crashed:
+            return _failed(run, effect, reason, True, "timeout", None)
+        run.note(
+            "error.retried",
+            effect.node,
+            {"key": effect.key, "why": reason, "crashes": effect.crashes},
+        )
+        run.orders.append(order_of(run.snapshot, effect, run.program))
+        return None
+    if effect.doubt == "once" or looping:
+        return _escalate(run, effect, _loop_text(effect) if looping else reason)
+    return _try_again(run, effect, reason)
+
+
+def fire_effect(run: Run, effect: OpenEffect) -> Wake | None:
+    """A due tick of an effect: its next reconcile attempt, or its deadline."""
+    if effect.next_try is not None and effect.next_try <= run.tick:
+        effect.next_try = None
+        _reorder(run, effect)
+        return None
+    effect.deadline = None
+    if effect.state != "planned":
+        return None
+    return doubt(run, effect, "no outcome before the effect's deadline", crashed=False)
+
+
+def effect_due(effect: OpenEffect) -> int | None:
+    """The tick at which an effect must be looked at without an outcome."""
+    if effect.next_try is not None:
+        return effect.next_try
+    return effect.deadline if effect.state == "planned" else None
+
+
+def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | None:
+    """A person's decision on an indeterminate effect."""
+    run.note("effect.resolved", effect.node, {"key": effect.key, "action": action})
+    if action == "happened":
+        return _settle(
+            run, effect, "applied", "applied", result, {"by": "person", "output": result}
+        )
+    if action == "failed":
+        return _failed(
+            run, effect, "a person found that it did not happen", True, "indeterminate", None
+        )
+    if action == "skip":
+        return _settle(run, effect, "skipped", "skipped", None, {"by": "person"})
+    check_effect(effect.state, "needs_reconcile")
+    effect.state = "needs_reconcile"
+    effect.tries = 0
+    effect.crashes = 0
+    _wait_kind(run, effect, "effect")
+    _reorder(run, effect)
+    return None
+
+
+def release(run: Run, effect: OpenEffect) -> None:
+    """Its node was cancelled: withdraw it if it was certainly not called, else settle it unwanted."""
+    if effect.state == "planned" and effect.marked:
+        if run.fact("flight", effect.key) is None:
+            check_effect("planned", "withdrawn")
+            run.withdrawn.append(effect.key)
+            run.recalled.append(effect.key)
+            run.snapshot.effects.remove(effect)
+            run.note("effect.withdrawn", effect.node, {"key": effect.key})
+            return
+    effect.unwanted = True
+    effect.token = 0
+    if effect.state == "planned":
+        run.recalled.append(effect.key)
+    run.note("effect.unwanted", effect.node, {"key": effect.key})
+
+
+def unsettled(run: Run, prefix: str) -> bool:
+    """Whether a call at or below a node is still open and not with a person."""
+    return any(
+        effect.state != "indeterminate" and _below(effect.node, prefix)
+        for effect in run.snapshot.effects
+    )
+
+
+def _below(node: str, prefix: str) -> bool:
+    return node.startswith(prefix) and (
+        len(node) == len(prefix) or prefix == "" or node[len(prefix)] in "/[?"
+    )
+
+
+def _applied(run: Run, effect: OpenEffect, result: Any, index: int) -> Wake | None:
+    return _settle(run, effect, "applied", "applied", result, {"in": index})
+
+
+def _failed(
+    run: Run, effect: OpenEffect, message: str, retryable: bool, kind: str, details: Any
+) -> Wake | None:
+    code = details.get("code", "") if isinstance(details, dict) else ""
+    failure = Failure(
+        message=message,
+        kind=kind,
+        code=code if isinstance(code, str) else "",
+        block=effect.block,
+        node=effect.node,
+        retryable=retryable,
+        attempt=effect.attempt,
+        details=details,
+    )
+    return _settle(run, effect, "failed", "failed", failure, {"message": message, "kind": kind})
+
+
+def _settle(
+    run: Run, effect: OpenEffect, state: str, why: str, value: Any, detail: dict[str, Any]
+) -> Wake | None:
+    source = "in_flight" if effect.state == "planned" and effect.marked else effect.state
+    check_effect(source, state)
+    run.snapshot.effects.remove(effect)
+    if effect.marked:
+        run.settled.append(effect.key)
+    if effect.state != "planned":
+        run.doubts.append(Doubt(effect=effect.key, state=""))
+    detail["key"] = effect.key
+    run.entries.append((f"effect.{state}", effect.node, detail))
+    return None if effect.unwanted or not effect.token else Wake(effect.token, why, value)
+
+
+def _reconciled(run: Run, effect: OpenEffect, told: EffectReconciled, index: int) -> Wake | None:
+    run.note("effect.reconciled", effect.node, {"key": effect.key, "verdict": told.verdict})
+    if told.verdict == "applied":
+        return _applied(run, effect, told.result, index)
+    if told.verdict == "failed":
+        text = told.message or "reconciliation found that it did not happen"
+        return _failed(run, effect, text, True, "transport", None)
+    return _try_again(run, effect, told.message or "reconciliation could not tell yet")
+
+
+def _try_again(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
+    """One attempt inline, then with backoff, then a person."""
+    if effect.tries >= limits.RECONCILE_ATTEMPTS:
+        return _escalate(run, effect, reason)
+    effect.state = "needs_reconcile"
+    if effect.tries == 0:
+        _reorder(run, effect)
+    else:
+        pause = limits.RECONCILE_BACKOFF_MS << (effect.tries - 1)
+        effect.next_try = run.after(min(pause, limits.RECONCILE_BACKOFF_MAX_MS))
+    run.doubts.append(
+        Doubt(effect=effect.key, state="needs_reconcile", next_try=effect.next_try, reason=reason)
+    )
+    return None
+
+
+def _reorder(run: Run, effect: OpenEffect) -> None:
+    effect.tries += 1
+    effect.deadline = None
+    if effect.marked:
+        run.settled.append(effect.key)  # the old mark goes, so that the new call can be marked
+    run.note(
+        "error.retried", effect.node, {"key": effect.key, "try": effect.tries, "why": effect.reason}
+    )
+    run.orders.append(order_of(run.snapshot, effect, run.program))
+
+
+def _escalate(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
+    effect.state = "indeterminate"
+    effect.next_try = None
+    effect.deadline = None
+    effect.reason = reason
+    run.doubts.append(Doubt(effect=effect.key, state="indeterminate", reason=reason))
+    run.note("effect.escalated", effect.node, {"key": effect.key, "why": reason})
+    _wait_kind(run, effect, "decision")
+    return None
+
+
+def _wait_kind(run: Run, effect: OpenEffect, kind: str) -> None:
+    frame = find_frame(run.snapshot.root, effect.token) if effect.token else None
+    if frame is not None and frame.wait is not None:
+        frame.wait.kind = kind
+
+
+def _loop_text(effect: OpenEffect) -> str:
+    return (
+        f"the process died {effect.crashes} times while {effect.handler} was being performed; "
+        f"it is not called again"
+    )
+
+
+def find_frame(frame: Frame | None, token: int) -> Frame | None:
+    """The open frame that waits with a token."""
+    if frame is None:
+        return None
+    if frame.wait is not None and frame.wait.token == token:
+        return frame
+    for lane in frame.lanes:
+        if lane.open is not None and not lane.end:
+            found = find_frame(lane.open, token)
+            if found is not None:
+                return found
+    return None
+
+
+def request_size(body: bytes) -> int:
+    """Bytes of a request over the limit, else 0."""
+    return len(body) if len(body) > limits.PAYLOAD_BYTES else 0
+
+
+__all__ = [
+    "Plan",
+    "Wake",
+    "doubt",
+    "effect_due",
+    "encode",
+    "find_frame",
+    "fire_effect",
+    "plan",
+    "release",
+    "request_size",
+    "resolve",
+    "take_outcome",
+    "unsettled",
+]

@@ -1,0 +1,64 @@
+"""Every life cycle as one literal table; a missing key is an illegal move.
+
+The diagrams in the docs are generated from these tables. Nothing else in the engine may change a
+state: `move_instance` and `move_effect` are the only doors.
+"""
+
+from __future__ import annotations
+
+from detent.model.errors import RequestError, invariant
+
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+
+INSTANCE: dict[str, frozenset[str]] = {
+    "scheduled": frozenset({"running", "paused", "cancelled"}),
+    "running": frozenset({"scheduled", "waiting", "paused", "completed", "failed", "cancelled"}),
+    "waiting": frozenset({"running", "scheduled", "failed", "cancelled"}),
+    "paused": frozenset({"scheduled", "cancelled"}),
+    "failed": frozenset({"scheduled"}),  # only by an explicit retry or resolution
+    "completed": frozenset(),
+    "cancelled": frozenset(),
+}
+
+EFFECT: dict[str, frozenset[str]] = {
+    # an unmarked effect has no start mark, so it settles straight from planned
+    "planned": frozenset({"in_flight", "withdrawn", "applied", "failed", "needs_reconcile"}),
+    "in_flight": frozenset({"applied", "failed", "needs_reconcile", "indeterminate"}),
+    "needs_reconcile": frozenset({"applied", "failed", "needs_reconcile", "indeterminate"}),
+    "indeterminate": frozenset({"needs_reconcile", "failed", "applied", "skipped"}),
+    "applied": frozenset(),
+    "failed": frozenset(),
+    "skipped": frozenset(),
+    "withdrawn": frozenset(),
+}
+
+NODE: dict[str, frozenset[str]] = {
+    "pending": frozenset({"running", "skipped", "cancelled"}),
+    "running": frozenset({"waiting", "completed", "failed", "cancelled", "skipped"}),
+    "waiting": frozenset({"running", "completed", "failed", "cancelled", "skipped"}),
+    "completed": frozenset({"running"}),  # a further visit in a loop or graph
+    "failed": frozenset({"running"}),  # a retry of the instance
+    "cancelled": frozenset({"running"}),
+    "skipped": frozenset({"running"}),
+}
+
+
+def legal(source: str, target: str) -> bool:
+    """Whether an instance may go from one state to the other."""
+    return target in INSTANCE[source]
+
+
+def refuse_move(source: str, target: str) -> RequestError:
+    """The error for a move the table does not have."""
+    allowed = ", ".join(sorted(INSTANCE[source])) or "nothing: it is final"
+    return RequestError(
+        "instance.transition",
+        f"the instance is {source} and cannot become {target}; from {source} it can become {allowed}",
+        source=source,
+        target=target,
+    )
+
+
+def check_effect(source: str, target: str) -> None:
+    """Fail unless the ledger has that move."""
+    invariant(target in EFFECT[source], f"the ledger has no move from {source} to {target}")

@@ -1,0 +1,49 @@
+"""pause, resume and cancel, shared by signals (which may have no effect) and commands (which may be refused)."""
+
+from __future__ import annotations
+
+from detent.kernel.ending import advance, cancel_instance
+from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.run import Run
+
+
+def pause(run: Run, why: str) -> bool:
+    """Pause now, or hold the pause until the wait ends; False when it changes nothing."""
+    snapshot = run.snapshot
+    if snapshot.state in ("scheduled", "running"):
+        run.held = True
+        snapshot.paused_reason = why
+        run.move("paused", why)
+        return True
+    if snapshot.state == "waiting" and not snapshot.pause_requested:
+        snapshot.pause_requested = True
+        run.note("run.pause_requested", "", {"trigger": why})
+        return True
+    return False
+
+
+def resume_instance(run: Run, why: str) -> bool:
+    """Go on from a pause, or withdraw one that is still held; False when it changes nothing."""
+    snapshot = run.snapshot
+    if snapshot.state == "paused":
+        run.held = False
+        snapshot.paused_reason = ""
+        run.move("scheduled", why, "run.resumed")
+        run.wake_up(why)
+        advance(run)
+        return True
+    if snapshot.pause_requested:
+        snapshot.pause_requested = False
+        run.note("run.pause_withdrawn", "", {"trigger": why})
+        return True
+    return False
+
+
+def cancel(run: Run, why: str) -> bool:
+    """Cancel; False when the instance has ended or is being cancelled already."""
+    snapshot = run.snapshot
+    if snapshot.state in TERMINAL or snapshot.cancel_requested:
+        return False
+    run.note("run.cancel_requested", "", {"trigger": why})
+    cancel_instance(run, why)
+    return True

@@ -1,0 +1,166 @@
+"""A definition compiled for the kernel: nodes by key, expressions and templates as closures.
+
+A node's key is its block id; blocks of the clean-up lists have an id space of their own and are keyed
+`on_failure/<id>` and `on_cancel/<id>`. A program is immutable and shared by all instances of its hash.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+
+from detent.expression import Expression, Template, compile_expression, compile_template
+from detent.model import definition as model
+from detent.model.definition import Block, Definition
+from detent.model.errors import ExpressionError
+
+ON_FAILURE = "on_failure"
+ON_CANCEL = "on_cancel"
+
+
+class Node:
+    """One block, compiled. `lists` are its bodies in the order of the contract's branch_index."""
+
+    __slots__ = (
+        "block",
+        "cache_key",
+        "conditions",
+        "id",
+        "key",
+        "kind",
+        "lists",
+        "names",
+        "params",
+        "parent",
+        "schema",
+        "table",
+        "when",
+    )
+
+    def __init__(self, block: Any, key: str, parent: str) -> None:
+        self.block = block
+        self.id: str = block.id
+        self.key = key
+        self.parent = parent
+        self.kind: str = block.__struct_config__.tag
+        self.lists: list[list[Node]] = []
+        self.names: dict[str, int] = {}
+        self.when: Expression | ExpressionError | None = None
+        self.conditions: list[Expression | ExpressionError | None] = []
+        self.params: Template | ExpressionError | None = None
+        self.cache_key: Template | ExpressionError | None = None
+        self.schema: Any = None
+        self.table: Any = None
+
+
+class Program:
+    """What `step` interprets."""
+
+    __slots__ = (
+        "cancel",
+        "definition",
+        "failure",
+        "flat",
+        "hash",
+        "input_schema",
+        "main",
+        "nodes",
+        "strict",
+    )
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.hash = definition.hash
+        self.flat = definition.flat
+        self.strict = definition.body.mode == "strict"
+        self.nodes: dict[str, Node] = {}
+        body = definition.body
+        self.main = self._list(body.blocks, "", "")
+        self.failure = self._list(body.on_failure or (), f"{ON_FAILURE}/", "")
+        self.cancel = self._list(body.on_cancel or (), f"{ON_CANCEL}/", "")
+        self.input_schema = _validator(body.input_schema)
+
+    def _list(self, blocks: tuple[Block, ...], prefix: str, parent: str) -> list[Node]:
+        return [self._node(block, prefix, parent) for block in blocks]
+
+    def _node(self, block: Block, prefix: str, parent: str) -> Node:
+        node = Node(block, prefix + block.id, parent)
+        self.nodes[node.key] = node
+        self._compile(node)
+        node.lists = [self._list(body, prefix, node.key) for body in _bodies(block)]
+        return node
+
+    def _compile(self, node: Node) -> None:
+        block = node.block
+        match block:
+            case model.Step():
+                node.params = self._template(block.params) if block.params is not None else None
+                node.when = self._expression(block.when)
+                node.cache_key = self._template(block.cache_key) if block.cache_key else None
+                node.schema = _validator(block.output_schema)
+                node.conditions = [self._expression(block.retry.retry_if) if block.retry else None]
+            case model.Loop():
+                node.conditions = [
+                    self._expression(block.condition),
+                    self._expression(block.break_on),
+                ]
+            case model.ForEach():
+                node.params = self._template(block.collection) if "{{" in block.collection else None
+            case model.Router():
+                node.conditions = [self._expression(route.condition) for route in block.routes]
+            case model.SubSequence():
+                node.params = self._template(block.input)
+            case model.Graph():
+                node.names = {name: index for index, name in enumerate(block.nodes)}
+                node.conditions = [self._expression(edge.when) for edge in block.transitions]
+            case _:
+                pass
+
+    def _expression(self, text: str | None) -> Expression | ExpressionError | None:
+        if text is None:
+            return None
+        try:
+            return compile_expression(text, strict=self.strict)
+        except ExpressionError as error:
+            return error
+
+    def _template(self, value: Any) -> Template | ExpressionError:
+        try:
+            return compile_template(value, strict=self.strict)
+        except ExpressionError as error:
+            return error
+
+
+def compile_program(definition: Definition) -> Program:
+    """Compile once per hash; the caller keeps the result."""
+    return Program(definition)
+
+
+def _bodies(block: Block) -> list[tuple[Block, ...]]:
+    match block:
+        case model.Parallel() | model.Race():
+            return list(block.branches)
+        case model.Loop() | model.ForEach():
+            return [block.body]
+        case model.Router():
+            return [*(route.blocks for route in block.routes), block.default or ()]
+        case model.TryCatch():
+            return [block.try_block, block.catch_block, block.finally_block or ()]
+        case model.ABSplit():
+            return [variant.blocks for variant in block.variants]
+        case model.CancellationScope():
+            return [block.blocks]
+        case model.Saga():
+            bodies: list[tuple[Block, ...]] = []
+            for step in block.steps:
+                bodies += [(step.action,), (step.compensation,) if step.compensation else ()]
+            return bodies
+        case model.Graph():
+            return list(block.nodes.values())
+        case _:
+            return []
+
+
+def _validator(schema: Any) -> Any:
+    return None if schema is None else jsonschema_rs.validator_for(schema)

@@ -1,0 +1,61 @@
+"""Resuming: a due tick or a token finds its frame, and the instance goes on from the root."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detent.kernel.ending import advance
+from detent.kernel.ledger import Wake, find_frame, fire_effect
+from detent.kernel.run import Run
+from detent.kernel.survey import Due, first_due
+from detent.model.snapshot import Frame
+
+
+def resume(run: Run, frame: Frame, why: str, value: Any) -> None:
+    """Wake one frame and run the instance to its next wait."""
+    run.woken, run.woken_why, run.woken_value = frame, why, value
+    if why != "deadline":
+        frame.wait = None
+    snapshot = run.snapshot
+    if snapshot.pause_requested:
+        run.held = True
+    if snapshot.state != "paused":
+        run.wake_up(why)
+    advance(run)
+    run.woken = None
+    run.woken_why = ""
+
+
+def resume_token(run: Run, wake: Wake | None) -> None:
+    """Tell the node that waits with a token; without one, let what waits for settling look again."""
+    frame = find_frame(run.snapshot.root, wake.token) if wake is not None else None
+    if wake is None or frame is None:
+        advance(run)
+        return
+    resume(run, frame, wake.why, wake.value)
+
+
+def fire_due(run: Run, limit: int) -> None:
+    """Fire everything due up to a tick, in order of due tick, while there are moves left."""
+    while not run.more:
+        due = first_due(run.snapshot, limit)
+        if due is None:
+            return
+        _fire(run, due)
+
+
+def _fire(run: Run, due: Due) -> None:
+    if due.effect is not None:
+        resume_token(run, fire_effect(run, due.effect))
+    elif due.frame is None:
+        return
+    elif due.what == "deadline":
+        due.frame.deadline = None
+        resume(run, due.frame, "deadline", None)
+    elif due.frame is run.snapshot.root:
+        due.frame.wait = None
+        run.wake_up("start time reached")
+        advance(run)
+    else:
+        kind = due.frame.wait.kind if due.frame.wait is not None else ""
+        resume(run, due.frame, "due", kind)

@@ -1,0 +1,120 @@
+"""`step`: the one pure function everything stands on.
+
+    step(program, snapshot, inputs, tick, facts) -> Decision, or the needs it must be told first
+
+Order within a turn: waits due before this tick, then the inputs as numbered, then waits due at this
+tick; each runs the instance to its next wait before the next is looked at. Same arguments, same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from detent.kernel import blocks
+from detent.kernel.born import born
+from detent.kernel.ending import advance
+from detent.kernel.inbox import take
+from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.program import Program
+from detent.kernel.resume import fire_due
+from detent.kernel.run import Facts, NeedFact, Run
+from detent.kernel.spill import pack, pack_input, unpack
+from detent.kernel.survey import next_due, shown_state
+from detent.model.decision import Decision, Need
+from detent.model.inputs import decode_input
+from detent.model.snapshot import Snapshot, decode_snapshot
+
+__all__ = ["Facts", "blocks", "step"]
+
+
+def step(
+    program: Program, snapshot: bytes | None, inputs: Sequence[bytes], tick: int, facts: Facts
+) -> Decision | list[Need]:
+    """Decide what follows from the inputs at this tick."""
+    try:
+        return _step(program, snapshot, inputs, tick, facts)
+    except NeedFact as unwound:
+        return [unwound.need]
+
+
+def _step(
+    program: Program, body: bytes | None, inputs: Sequence[bytes], tick: int, facts: Facts
+) -> Decision:
+    told = [decode_input(each) for each in inputs]
+    if body is None:
+        snapshot, birth = born(program, told[0], tick)
+    else:
+        snapshot, birth = _open(body, facts), None
+    run = Run(program, snapshot, tick, facts)
+    run.birth = birth
+    run.bulk = sum(map(len, inputs)) + (len(body) if body else 0)
+    if snapshot.more:
+        snapshot.more = False
+        advance(run)
+    fire_due(run, tick - 1)
+    for index, each in enumerate(told):
+        take(run, each, index)
+    fire_due(run, tick)
+    return _seal(run, inputs)
+
+
+def _open(body: bytes, facts: Facts) -> Snapshot:
+    snapshot = decode_snapshot(body)
+    if snapshot.blobs:
+        for digest in snapshot.blobs:
+            if f"blob:{digest}" not in facts.given:
+                raise NeedFact(Need(kind="blob", name=digest))
+        unpack(snapshot, {digest: facts.given[f"blob:{digest}"] for digest in snapshot.blobs})
+    return snapshot
+
+
+def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
+    """Settle the shown state and turn the working copy into a Decision."""
+    snapshot = run.snapshot
+    if snapshot.state not in TERMINAL:
+        _settle_state(run)
+    snapshot.more = run.more and not run.held
+    happened = bool(run.entries or inputs or run.more)
+    if happened:
+        snapshot.version += 1
+    due = next_due(snapshot, run.tick)
+    body, blobs = pack(snapshot)
+    journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""
+    return Decision(
+        instance=snapshot.id,
+        snapshot=body,
+        version=snapshot.version,
+        state=snapshot.state,
+        priority=snapshot.priority,
+        due=due,
+        busy=bool(snapshot.effects),
+        journal=journal,
+        tick=run.tick,
+        definition=snapshot.definition,
+        orders=run.orders,
+        withdrawn=run.withdrawn,
+        recalled=run.recalled,
+        settled=run.settled,
+        doubts=run.doubts,
+        messages=run.messages,
+        verdicts=run.verdicts,
+        blobs=blobs,
+        more=snapshot.more,
+        birth=run.birth,
+    )
+
+
+def _settle_state(run: Run) -> None:
+    snapshot = run.snapshot
+    if run.held and snapshot.state != "paused":
+        if snapshot.state == "waiting":
+            return
+        snapshot.paused_reason = snapshot.paused_reason or "pause requested"
+        snapshot.pause_requested = False
+        run.move("paused", snapshot.paused_reason)
+        return
+    if snapshot.state == "paused":
+        return
+    target = "running" if run.more else shown_state(snapshot)
+    if target != snapshot.state:
+        run.move(target, "run to wait")

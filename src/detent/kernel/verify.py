@@ -1,0 +1,338 @@
+"""Verification: every stored byte that the chain covers, in one pass over the journal.
+
+Call order: seals and the partitions' ends first, so that what is committed meanwhile is known to be
+later; then all instances (salt and partition), then the journal beside the turns (`links`), then
+what stands now: each snapshot against the digest its last row left, each instance row against its
+snapshot, definitions and blobs against the digests that name them.
+
+The caller reads, page by page, through a `Source`; nothing here does I/O. One loop, `_scan`, is run
+per journal row and is written for speed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from detent.kernel.anchor import Anchor
+from detent.kernel.chain import GENESIS, seal_of
+from detent.kernel.links import HASH_BYTES, Broken, ChainBroken, End, Link, TurnLike
+from detent.kernel.recording import blob_of, read_body
+from detent.kernel.standing import Stored, check_row
+from detent.model.ids import partition_of
+
+SALT_BYTES = 16
+# No body has this salt: with it every digest differs, as it must when the salt is gone.
+_ERASED_SALT = b"erased"
+_sha = hashlib.sha256
+_two = struct.Struct(">QQ").pack
+
+JournalLike = tuple[int, int, int, int, int, bytes, bytes, bytes | None, bytes]
+
+
+class SealLike(Protocol):
+    """What is read of a seal."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def tick(self) -> int: ...
+    @property
+    def roots(self) -> bytes: ...
+    @property
+    def digest(self) -> bytes: ...
+
+
+class Source(Protocol):
+    """What verification reads; each call gives the next rows after a number, none at the end."""
+
+    def store_id(self) -> str: ...
+    def seals(self, after: int) -> Sequence[SealLike]: ...
+    def ends(self) -> Sequence[End]: ...
+    def instances(self, after: int) -> Sequence[tuple[int, str, int, bytes]]:
+        """(n, id, p, salt) by n."""
+
+    def find(self, numbers: Sequence[int]) -> Sequence[tuple[int, str, int, bytes]]: ...
+    def turns(self, p: int, after: int) -> Sequence[TurnLike]: ...
+    def journal(self, after: int) -> Sequence[JournalLike]: ...
+    def standing(self, after: int) -> Sequence[Stored]: ...
+    def definition(self, digest: str) -> bytes | None: ...
+    def blobs(self, instance: str, digests: Sequence[str]) -> Mapping[str, bytes]: ...
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """What was found; `broken` names the first thing that does not hold."""
+
+    valid: bool
+    rows: int
+    turns: int
+    instances: int
+    seals: int
+    erased: int  # rows whose body is gone, proved by their digest alone
+    later: int  # rows written while this ran, left to the next verification
+    first_tick: int | None
+    last_tick: int | None
+    broken: Broken | None = None
+
+
+class Chain:
+    """The chain of one instance as far as it was walked."""
+
+    __slots__ = ("digest", "erased", "head", "id", "link", "salt", "seq")
+
+    def __init__(self, id: str, salt: bytes, link: Link) -> None:
+        self.id = id
+        self.salt = salt if len(salt) == SALT_BYTES else _ERASED_SALT
+        self.link = link
+        self.head = GENESIS
+        self.seq = 0
+        self.digest = b""
+        self.erased = False
+
+
+def verify(source: Source, anchor: Anchor | None = None) -> Verification:
+    """Walk everything once and report."""
+    walk = _Walk(source)
+    try:
+        walk.run(anchor)
+    except ChainBroken as found:
+        return walk.report(found.broken)
+    except (struct.error, OverflowError) as error:
+        where = f"journal position {walk.place}" if isinstance(walk.place, int) else walk.place
+        broken = Broken(
+            where=where, what="number", expected="64 bits, not negative", found=str(error)
+        )
+        return walk.report(broken)
+    return walk.report(None)
+
+
+class _Walk:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.links: dict[int, Link] = {}
+        self.chains: dict[int, Chain] = {}
+        self.place: str | int = "seals"  # what is looked at, or a journal position
+        self.rows = self.erased = self.later = self.seals = 0
+        self.first_tick: int | None = None
+        self.last_tick: int | None = None
+        self.definitions: dict[str, None] = {}
+
+    def report(self, broken: Broken | None) -> Verification:
+        return Verification(
+            valid=broken is None,
+            rows=self.rows,
+            turns=sum(k.turns for k in self.links.values()),
+            instances=len(self.chains),
+            seals=self.seals,
+            erased=self.erased,
+            later=self.later,
+            first_tick=self.first_tick,
+            last_tick=self.last_tick,
+            broken=broken,
+        )
+
+    def run(self, anchor: Anchor | None) -> None:
+        source = self.source
+        sealed = self._seals(anchor)
+        ends = sorted(source.ends())
+        if [end.p for end in ends] != list(range(len(ends))):
+            raise ChainBroken("partitions", "numbers", f"0 to {len(ends) - 1}", [e.p for e in ends])
+        for end in ends:
+            self.links[end.p] = Link(
+                end, self._turns(end.p), self._awaited(sealed, end.p, len(ends))
+            )
+        if anchor is not None:
+            self._anchor(anchor)
+        self.place = "instances"
+        for page in _pages(source.instances):
+            self._meet(page)
+        after = 0
+        while rows := source.journal(after):
+            self._scan(rows)
+            after = rows[-1][0]
+        for link in self.links.values():
+            self.place = f"partition {link.p}"
+            link.finish()
+        self._check_later()
+        self._check_standing()
+
+    # chains --------------------------------------------------------------------------------------
+
+    def _seals(self, anchor: Anchor | None) -> list[SealLike]:
+        digest = GENESIS
+        found: list[SealLike] = []
+        for page in _pages(self.source.seals):
+            for seal in page:
+                where = f"seal {len(found) + 1}"
+                if seal.n != len(found) + 1:
+                    raise ChainBroken(where, "seal", where, f"seal {seal.n}")
+                digest = seal_of(digest, seal.n, seal.tick, [seal.roots])
+                if digest != seal.digest:
+                    raise ChainBroken(where, "digest", digest, seal.digest)
+                found.append(seal)
+        self.seals = len(found)
+        if anchor is not None and anchor.seal:
+            there = found[anchor.seal - 1].digest.hex() if anchor.seal <= len(found) else "none"
+            if there != anchor.seal_digest:
+                raise ChainBroken(f"seal {anchor.seal}", "seal", anchor.seal_digest, there)
+        return found
+
+    def _awaited(self, sealed: Sequence[SealLike], p: int, partitions: int) -> list[bytes]:
+        roots: list[bytes] = []
+        for seal in sealed:
+            if len(seal.roots) != HASH_BYTES * partitions:
+                raise ChainBroken(
+                    f"seal {seal.n}", "roots", partitions, len(seal.roots) / HASH_BYTES
+                )
+            root = seal.roots[p * HASH_BYTES : (p + 1) * HASH_BYTES]
+            if not roots or roots[-1] != root:
+                roots.append(root)
+        return roots
+
+    def _anchor(self, anchor: Anchor) -> None:
+        if anchor.store != self.source.store_id():
+            raise ChainBroken("anchor", "store", anchor.store, self.source.store_id())
+        for each in anchor.roots:
+            link = self.links.get(each.p)
+            if link is None:
+                raise ChainBroken("anchor", "partition", each.p, "none")
+            link.anchor(each.turn, bytes.fromhex(each.root))
+
+    def _turns(self, p: int) -> Iterator[TurnLike]:
+        after = 0
+        while page := self.source.turns(p, after):
+            yield from page
+            after = page[-1].n
+
+    def _meet(self, page: Sequence[tuple[int, str, int, bytes]]) -> None:
+        for n, id, p, salt in page:
+            if p != partition_of(id, len(self.links)):
+                where = f"instance {id}"
+                raise ChainBroken(where, "partition", partition_of(id, len(self.links)), p)
+            self.chains[n] = Chain(id, salt, self.links[p])
+
+    def _find(self, pos: int, n: int) -> Chain:
+        """A row of an instance that was not there when instances were read."""
+        self._meet(self.source.find([n]))
+        if n not in self.chains:
+            raise ChainBroken(f"journal position {pos}", "instance row", f"number {n}", "none")
+        return self.chains[n]
+
+    def _scan(self, rows: Sequence[JournalLike]) -> None:
+        chains, sha, two = self.chains, _sha, _two
+        if self.first_tick is None:
+            self.first_tick = rows[0][4]
+        for pos, inst, seq, turn, tick, snapshot_digest, digest, body, head in rows:
+            self.place = pos
+            chain = chains.get(inst)
+            if chain is None:
+                chain = self._find(pos, inst)
+            link = chain.link
+            if turn != link.turn:
+                if turn > link.end.turn:
+                    link.latest = max(link.latest, turn)
+                    self.later += 1
+                    continue
+                link.move(turn, pos)
+            if body is None:
+                chain.erased = True
+                self.erased += 1
+                if len(digest) != HASH_BYTES:
+                    raise _row_broken(chain, seq, "digest", f"{HASH_BYTES} bytes", digest)
+            elif sha(chain.salt + body).digest() != digest:
+                raise _row_broken(chain, seq, "digest", sha(chain.salt + body).digest(), digest)
+            elif b'{"$blob":' in body:
+                self._check_blobs(chain, seq, body)
+            if seq != chain.seq + 1:
+                raise _row_broken(chain, chain.seq + 1, "seq", chain.seq + 1, seq)
+            if sha(chain.head + two(seq, tick) + snapshot_digest + digest).digest() != head:
+                expected = sha(chain.head + two(seq, tick) + snapshot_digest + digest).digest()
+                raise _row_broken(chain, seq, "head", expected, head)
+            link.got.append(head)
+            chain.head = head
+            chain.seq = seq
+            chain.digest = snapshot_digest
+            self.rows += 1
+            self.last_tick = tick
+
+    def _check_blobs(self, chain: Chain, seq: int, body: bytes) -> None:
+        digests = [blob for raw in read_body(body).inputs if (blob := blob_of(raw))]
+        self._compare_blobs(chain.id, digests, f"instance {chain.id}, seq {seq}")
+
+    def _compare_blobs(self, instance: str, digests: Sequence[str], where: str) -> None:
+        found = self.source.blobs(instance, digests) if digests else {}
+        for digest in digests:
+            body = found.get(digest)
+            actual = "none" if body is None else _sha(body).hexdigest()
+            if actual != digest:
+                raise ChainBroken(where, "blob", digest, actual)
+
+    def _check_later(self) -> None:
+        """What lies behind the ends must have been written since: the ends have moved as far."""
+        now = {end.p: end.turn for end in self.source.ends()}
+        for link in self.links.values():
+            extra = self.source.turns(link.p, link.end.turn)
+            last = max([link.latest, *(row.n for row in extra[:1])])
+            if last > now.get(link.p, 0):
+                where = f"partition {link.p}"
+                raise ChainBroken(where, "turn", f"{now.get(link.p, 0)} is the last", last)
+
+    def _moved(self, p: int) -> bool:
+        """Whether a partition was written since this began."""
+        return any(end.p == p and end.turn > self.links[p].end.turn for end in self.source.ends())
+
+    # what stands now -----------------------------------------------------------------------------
+
+    def _check_standing(self) -> None:
+        after = 0
+        while rows := self.source.standing(after):
+            for row in rows:
+                self.place = f"instance {row.id}"
+                self._check_one(row)
+            after = rows[-1].n
+
+    def _check_one(self, row: Stored) -> None:
+        chain = self.chains.get(row.n)
+        where = f"instance {row.id}"
+        if chain is None:
+            if row.version and not self._moved(partition_of(row.id, len(self.links))):
+                raise ChainBroken(where, "journal", "rows", "none")
+            return
+        if row.definition not in self.definitions:
+            self._check_definition(row)
+        if row.version != chain.seq:
+            if row.version > chain.seq and self._moved(chain.link.p):
+                return  # it moved on while this ran; the next verification looks at it
+            if not (row.body is None and chain.erased):
+                raise ChainBroken(where, "snapshot version", chain.seq, row.version)
+        if row.body is None:
+            return
+        if _sha(row.body).digest() != chain.digest:
+            raise ChainBroken(where, "snapshot", chain.digest, _sha(row.body).digest())
+        snapshot_blobs = check_row(row)
+        if snapshot_blobs:
+            self._compare_blobs(row.id, snapshot_blobs, where)
+
+    def _check_definition(self, row: Stored) -> None:
+        body = self.source.definition(row.definition)
+        actual = "none" if body is None else _sha(body).hexdigest()
+        if actual != row.definition:
+            raise ChainBroken(f"definition of instance {row.id}", "hash", row.definition, actual)
+        self.definitions[row.definition] = None
+
+
+def _row_broken(chain: Chain, seq: int, what: str, expected: Any, found: Any) -> ChainBroken:
+    return ChainBroken(f"instance {chain.id}, seq {seq}", what, expected, found)
+
+
+def _pages(read: Any) -> Iterator[Sequence[Any]]:
+    """Pages of rows numbered by `n`, or by their first column."""
+    after = 0
+    while page := read(after):
+        yield page
+        last = page[-1]
+        after = last.n if hasattr(last, "n") else last[0]
