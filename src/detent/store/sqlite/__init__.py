@@ -1,0 +1,13 @@
+"""The SQLite adapter: one file, one owner, any number of readers and senders.
+
+In call order: `opening` makes or checks the file, `ownership` takes the OS lock and the partitions,
+`readiness` and `inbox` find what a turn is about, `commit` writes it, `checkpoint` moves the WAL
+into the file behind the writer's back. `views` and `catalogue` serve everybody else.
+"""
+
+from __future__ import annotations
+
+from detent.store.sqlite.opening import NewStore, open_store
+from detent.store.sqlite.store import SqliteStore
+
+__all__ = ["NewStore", "SqliteStore", "open_store"]

@@ -1,0 +1,56 @@
+"""New instance rows; their numbers are given inside the transaction, as others give them too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from detent.store.sqlite.statements import ManyRows, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import apsw
+
+    from detent.ports.store import NewArrival
+
+BORN_STATE = "scheduled"
+
+_INSERT = (
+    "INSERT INTO instance(n, id, p, tenant, ns, definition, state, prio, due, busy, key, parent, "
+    "created, updated, salt) VALUES"
+)
+_ROW = f"({', '.join('?' * 15)})"
+INSERT_INSTANCES = ManyRows(_INSERT, _ROW)
+_INSERT_MISSING = ManyRows(_INSERT, _ROW, "ON CONFLICT(id) DO NOTHING RETURNING id, n")
+_LAST_NUMBER = "SELECT coalesce(max(n), 0) FROM instance"
+
+
+class Numbers:
+    """Gives out the next instance numbers of one transaction; asks the store only when used."""
+
+    __slots__ = ("_connection", "_last")
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._last = -1
+
+    def next(self) -> int:
+        """A number no instance has."""
+        if self._last < 0:
+            self._last = row_of(self._connection, _LAST_NUMBER)[0]
+        self._last += 1
+        return self._last
+
+
+def insert_missing(
+    connection: apsw.Connection, arrivals: Sequence[NewArrival], tick: int, numbers: Numbers
+) -> dict[str, int]:
+    """Insert the births among the arrivals as rows of version 0; id and number of the new ones."""
+    flat: list[Any] = []
+    for arrival in arrivals:
+        birth = arrival.birth
+        if birth is not None:
+            flat += (numbers.next(), birth.id, arrival.p, birth.tenant, birth.namespace)
+            flat += (birth.definition, BORN_STATE, birth.priority, None, 0, birth.key, birth.parent)
+            flat += (tick, tick, arrival.salt)
+    return dict(_INSERT_MISSING.fetch(connection, flat)) if flat else {}

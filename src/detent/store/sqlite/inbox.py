@@ -1,0 +1,99 @@
+"""Arrivals: left by anybody in any order, taken by the writer in the order of `n`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from detent.model.decision import Verdict
+from detent.ports.store import Arrival
+from detent.store.sqlite.births import Numbers, insert_missing
+from detent.store.sqlite.statements import ManyKeys, ManyRows, change, rows_of, transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import apsw
+
+    from detent.ports.store import NewArrival
+
+_INSERT_ARRIVALS = ManyRows(
+    "INSERT INTO arrival(id, p, inst, body) VALUES",
+    "(?, ?, ?, ?)",
+    "ON CONFLICT(id) DO NOTHING RETURNING id",
+)
+_WAITING = """
+SELECT n, id, p, inst, body FROM arrival INDEXED BY arrival_waiting
+WHERE body IS NOT NULL $here ORDER BY n LIMIT ?
+"""
+# The first verdict stays: the same id asked again gets the same answer.
+_TAKE_ARRIVALS = ManyRows(
+    "INSERT INTO arrival(id, verdict, taken) VALUES",
+    "(?, ?, ?)",
+    """ON CONFLICT(id) DO UPDATE SET body = NULL, verdict = excluded.verdict,
+    taken = excluded.taken WHERE taken IS NULL""",
+)
+_SELECT_VERDICTS = ManyKeys("SELECT id, verdict FROM arrival WHERE id IN ($keys)")
+_FORGET = """
+DELETE FROM arrival WHERE n IN (
+    SELECT n FROM arrival INDEXED BY arrival_taken WHERE taken < ? ORDER BY taken LIMIT ?)
+"""
+_WAKES = ManyKeys(
+    "SELECT DISTINCT o.wake FROM partition p JOIN owner o ON o.id = p.owner WHERE p.p IN ($keys)"
+)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Verdict).decode
+
+
+def enqueue(connection: apsw.Connection, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
+    """Leave arrivals and births in one transaction; False where the id was there already."""
+    with transaction(connection):
+        insert_missing(connection, arrivals, tick, Numbers(connection))
+        left = dict.fromkeys(insert_arrivals(connection, arrivals), True)
+    return [left.pop(arrival.id, False) for arrival in arrivals]
+
+
+def insert_arrivals(connection: apsw.Connection, arrivals: Sequence[NewArrival]) -> list[str]:
+    """Insert or nothing, inside a transaction: the ids that were new."""
+    flat: list[Any] = []
+    for arrival in arrivals:
+        flat += (arrival.id, arrival.p, arrival.instance, arrival.body)
+    return [row[0] for row in _INSERT_ARRIVALS.fetch(connection, flat)]
+
+
+def take_arrivals(connection: apsw.Connection, flat: list[Any]) -> None:
+    """Turn arrivals into (id, verdict), inside a transaction; unknown ids are remembered too."""
+    _TAKE_ARRIVALS.run(connection, flat)
+
+
+def taken_rows(taken: Sequence[tuple[str, Verdict | None]], tick: int) -> list[Any]:
+    """The rows of `take_arrivals`, encoded before the transaction begins."""
+    flat: list[Any] = []
+    for id, verdict in taken:  # noqa: A001
+        flat += (id, None if verdict is None else _encode(verdict), tick)
+    return flat
+
+
+def arrivals(connection: apsw.Connection, here: str, limit: int) -> list[Arrival]:
+    """What waits to be taken, in order."""
+    rows = rows_of(connection, _WAITING.replace("$here", here), (limit,))
+    return [Arrival._make(row) for row in rows]
+
+
+def verdicts(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Verdict | None]:
+    """The ids that have been left before, with their verdicts once they are taken."""
+    rows = _SELECT_VERDICTS.fetch(connection, ids)
+    return {id: None if body is None else _decode(body) for id, body in rows}  # noqa: A001
+
+
+def forget(connection: apsw.Connection, before_tick: int, limit: int) -> int:
+    """Remove taken arrivals older than the tick, the oldest first."""
+    with transaction(connection):
+        return change(connection, _FORGET, (before_tick, limit))
+
+
+def wakes(connection: apsw.Connection, partitions: Sequence[int]) -> list[str]:
+    """Where the owners of the partitions can be woken."""
+    return [row[0] for row in _WAKES.fetch(connection, partitions)]

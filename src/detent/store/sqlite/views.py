@@ -1,0 +1,159 @@
+"""What people and proofs read: instances, journal, turns, seals, doubts, blobs, the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from detent.ports.store import DoubtRow, InstanceRow, JournalRow, Seal, TurnRow
+from detent.store.sqlite.statements import row_of, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from detent.ports.store import Page
+
+_STATES = ("scheduled", "running", "waiting", "paused", "completed", "failed", "cancelled")
+_INSTANCE = """
+SELECT n, id, p, tenant, ns, definition, state, prio, due, busy, key, parent, created, updated, salt
+FROM instance
+"""
+_COUNT_STATES = "SELECT state, count(*) FROM instance {where} GROUP BY state ORDER BY state"
+_JOURNAL = """
+SELECT pos, inst, seq, turn, tick, snapshot_digest, digest, body, head FROM journal
+"""
+_TURNS = """
+SELECT p, n, tick, wall_ms, heads, root FROM turn WHERE p = ? AND n > ? ORDER BY n LIMIT ?
+"""
+_SEALS = "SELECT n, tick, roots, digest, signature FROM seal WHERE n > ? ORDER BY n LIMIT ?"
+_DOUBTS = """
+SELECT d.effect, d.inst, coalesce(i.tenant, ''), d.state, d.next_try, d.since, d.reason
+FROM doubt d LEFT JOIN instance i ON i.id = d.inst
+WHERE (?1 = '' OR i.tenant = ?1) AND (?2 = '' OR d.inst = ?2)
+ORDER BY d.since, d.effect LIMIT ?3
+"""
+_BLOB = "SELECT body FROM blob WHERE inst = ? AND digest = ?"
+_FIGURES = {
+    "instances": "SELECT coalesce(max(n), 0) FROM instance",
+    "busy": "SELECT count(*) FROM instance INDEXED BY instance_busy WHERE busy = 1",
+    "journal_rows": "SELECT coalesce(max(pos), 0) FROM journal",
+    "arrivals_waiting": "SELECT count(*) FROM arrival INDEXED BY arrival_waiting "
+    "WHERE body IS NOT NULL",
+    "flights": "SELECT count(*) FROM flight",
+    "doubts": "SELECT count(*) FROM doubt",
+    "page_bytes": "PRAGMA page_size",
+    "pages": "PRAGMA page_count",
+    "free_pages": "PRAGMA freelist_count",
+}
+
+
+def instance(connection: apsw.Connection, id: str) -> InstanceRow | None:
+    """The listed columns of one instance."""
+    row = row_of(connection, f"{_INSTANCE} WHERE id = ?", (id,))
+    return None if row is None else _instance_row(row)
+
+
+def instances(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
+    """The next instances after a number that pass the filter, by number."""
+    values: list[Any] = [page.after]
+    conditions = "n > ?"
+    for column, value in (("ns", page.namespace), ("definition", page.definition)):
+        if value:
+            conditions += f" AND {column} = ?"
+            values.append(value)
+    if page.parent:
+        conditions += " AND parent = ?"
+        values.append(page.parent)
+    if page.tenant and not page.parent:
+        return _by_state(connection, page, conditions, values)
+    if page.tenant:
+        conditions += " AND tenant = ?"
+        values.append(page.tenant)
+    if page.states:
+        conditions += f" AND state IN ({', '.join('?' * len(page.states))})"
+        values += page.states
+    sql = f"{_INSTANCE} WHERE {conditions} ORDER BY n LIMIT ?"
+    return [_instance_row(row) for row in rows_of(connection, sql, (*values, page.limit))]
+
+
+def _by_state(
+    connection: apsw.Connection, page: Page, conditions: str, values: list[Any]
+) -> list[InstanceRow]:
+    """One walk down the index per state, each in the order of n, merged: no sort of a tenant."""
+    part = f"""SELECT * FROM (SELECT n FROM instance INDEXED BY instance_state
+        WHERE tenant = ? AND state = ? AND {conditions} ORDER BY n LIMIT ?)"""
+    parts: list[str] = []
+    bound: list[Any] = []
+    for state in dict.fromkeys(page.states or _STATES):
+        parts.append(part)
+        bound += (page.tenant, state, *values, page.limit)
+    sql = f"{_INSTANCE} WHERE n IN ({' UNION ALL '.join(parts)}) ORDER BY n LIMIT ?"
+    return [_instance_row(row) for row in rows_of(connection, sql, (*bound, page.limit))]
+
+
+def count_states(connection: apsw.Connection, tenant: str) -> dict[str, int]:
+    """How many instances of a tenant, or of all, are in each state."""
+    sql = _COUNT_STATES.format(where="WHERE tenant = ?" if tenant else "")
+    return dict(rows_of(connection, sql, (tenant,) if tenant else ()))
+
+
+def journal(connection: apsw.Connection, n: int, after_seq: int, limit: int) -> list[JournalRow]:
+    """The journal of one instance after a seq."""
+    sql = f"{_JOURNAL} WHERE inst = ? AND seq > ? ORDER BY seq LIMIT ?"
+    return list(map(JournalRow._make, connection.execute(sql, (n, after_seq, limit))))
+
+
+def journal_scan(connection: apsw.Connection, after_pos: int, limit: int) -> list[JournalRow]:
+    """The journal of all instances after a position."""
+    sql = f"{_JOURNAL} WHERE pos > ? ORDER BY pos LIMIT ?"
+    return list(map(JournalRow._make, connection.execute(sql, (after_pos, limit))))
+
+
+def turns(connection: apsw.Connection, p: int, after: int, limit: int) -> list[TurnRow]:
+    """The turns of a partition after a number."""
+    return [TurnRow._make(row) for row in rows_of(connection, _TURNS, (p, after, limit))]
+
+
+def seals(connection: apsw.Connection, after: int, limit: int) -> list[Seal]:
+    """The seals after a number."""
+    return [Seal._make(row) for row in rows_of(connection, _SEALS, (after, limit))]
+
+
+def doubts(
+    connection: apsw.Connection, tenant: str, instance_id: str, limit: int
+) -> list[DoubtRow]:
+    """Effects in doubt, the oldest first; empty arguments do not filter."""
+    rows = rows_of(connection, _DOUBTS, (tenant, instance_id, limit))
+    return [DoubtRow._make(row) for row in rows]
+
+
+def blobs(
+    connection: apsw.Connection, instance_id: str, digests: Sequence[str]
+) -> dict[str, bytes]:
+    """The bodies there are, by digest."""
+    found: dict[str, bytes] = {}
+    for digest in digests:
+        row = row_of(connection, _BLOB, (instance_id, digest))
+        if row is not None:
+            found[digest] = row[0]
+    return found
+
+
+def check(connection: apsw.Connection) -> list[str]:
+    """Problems SQLite itself can see; empty when there are none."""
+    try:
+        rows = rows_of(connection, "PRAGMA integrity_check(100)")
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [str(error)]
+    return [row[0] for row in rows if row[0] != "ok"]
+
+
+def statistics(connection: apsw.Connection) -> dict[str, Any]:
+    """Figures for people; none of them reads a large table."""
+    return {name: row_of(connection, sql)[0] for name, sql in _FIGURES.items()}
+
+
+def _instance_row(row: Any) -> InstanceRow:
+    found = InstanceRow._make(row)
+    return found._replace(busy=found.busy == 1)

@@ -1,0 +1,148 @@
+"""Arrivals: left by anybody, taken in order, known by their id for as long as they are kept."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from detent.model.decision import Verdict
+from tests.conformance.world import TICK, World, a_birth, a_change, an_arrival
+
+HERE = range(4)
+
+
+def test_arrivals_come_in_the_order_they_were_left(world, store):
+    ids = [f"a-{i * 7 % 100:02}" for i in range(100)]
+    assert store.enqueue([an_arrival(id, p=i % 4) for i, id in enumerate(ids[:60])], 1)
+    assert store.enqueue([an_arrival(id, p=i % 4) for i, id in enumerate(ids[60:])], 1)
+    waiting = store.arrivals(HERE, 1_000)
+    assert [row.id for row in waiting] == ids
+    assert [row.n for row in waiting] == sorted(row.n for row in waiting)
+    assert [row.id for row in store.arrivals(HERE, 5)] == ids[:5]
+
+
+def test_arrivals_of_other_partitions_are_left_alone(world, store):
+    store.enqueue([an_arrival(f"a-{p}", p=p) for p in HERE], 1)
+    assert [row.id for row in store.arrivals([1, 3], 10)] == ["a-1", "a-3"]
+    assert store.arrivals([], 10) == []
+
+
+@pytest.mark.req("CORE-INB-2")
+def test_the_same_id_twice_is_one_arrival(world, store):
+    assert store.enqueue([an_arrival("arrival-1", body=b"first")], 1) == [True]
+    assert store.enqueue([an_arrival("arrival-1", body=b"second"), an_arrival("arrival-2")], 1) == [
+        False,
+        True,
+    ]
+    assert store.enqueue([an_arrival("arrival-3"), an_arrival("arrival-3")], 1) == [True, False]
+    assert [(row.id, row.body) for row in store.arrivals(HERE, 10)] == [
+        ("arrival-1", b"first"),
+        ("arrival-2", b"{}"),
+        ("arrival-3", b"{}"),
+    ]
+
+
+def test_nothing_left_is_nothing_done(world, store):
+    assert store.enqueue([], 1) == []
+
+
+def test_a_start_is_a_row_and_an_arrival_together(world, store):
+    start = an_arrival("arrival-1", "one", 2, b"start", a_birth("one", key="k"))
+    assert store.enqueue([start], 5) == [True]
+    assert store.instance("one").key == "k"
+    assert store.enqueue([start], 6) == [False]
+    assert store.instance("one").created == 5
+    assert len(store.arrivals(HERE, 10)) == 1
+
+
+@pytest.mark.req("CORE-INB-1")
+def test_a_taken_arrival_leaves_its_id_and_verdict(world, store):
+    store.enqueue([an_arrival("arrival-1"), an_arrival("arrival-2")], 1)
+    assert store.verdict("arrival-1") == (True, None)
+    verdict = Verdict(id="arrival-1", ok=False, code="instance.terminal", message="é", result=[1])
+    world.commit(taken=[("arrival-1", verdict)])
+    assert [row.id for row in store.arrivals(HERE, 10)] == ["arrival-2"]
+    assert store.verdict("arrival-1") == (True, verdict)
+    assert store.enqueue([an_arrival("arrival-1")], 9) == [False]
+    assert [row.id for row in store.arrivals(HERE, 10)] == ["arrival-2"]
+
+
+@pytest.mark.req("CORE-INB-2")
+def test_the_first_verdict_stays(world, store):
+    first = Verdict(id="arrival-1", result="first")
+    world.commit(taken=[("arrival-1", first)])
+    world.commit(taken=[("arrival-1", Verdict(id="arrival-1", result="second"))])
+    assert store.verdict("arrival-1") == (True, first)
+
+
+def test_an_id_used_inside_the_process_is_remembered(world, store):
+    verdict = Verdict(id="arrival-1")
+    world.commit(a_change("one"), taken=[("arrival-1", verdict), ("arrival-2", None)])
+    assert store.verdicts(["arrival-1", "arrival-2", "arrival-3"]) == {
+        "arrival-1": verdict,
+        "arrival-2": None,
+    }
+    assert store.verdict("arrival-3") == (False, None)
+    assert store.arrivals(HERE, 10) == []
+    assert store.enqueue([an_arrival("arrival-1")], 1) == [False]
+
+
+def test_only_taken_arrivals_past_the_window_are_forgotten(world, store):
+    store.enqueue([an_arrival("waiting")], 1)
+    world.commit(taken=[("old-1", None), ("old-2", None)], tick=10)
+    world.commit(taken=[("new", None)], tick=20)
+    assert store.forget(before_tick=10, limit=100) == 0
+    assert store.forget(before_tick=20, limit=1) == 1
+    assert store.forget(before_tick=20, limit=100) == 1
+    known = store.verdicts(["old-1", "old-2", "new", "waiting"])
+    assert sorted(known) == ["new", "waiting"]
+    assert store.enqueue([an_arrival("old-1")], 21) == [True]
+
+
+def test_many_verdicts_at_once(world, store):
+    ids = [f"id-{i:03}" for i in range(150)]
+    world.commit(taken=[(id, Verdict(id=id, result=i)) for i, id in enumerate(ids)])
+    found = store.verdicts(ids)
+    assert [found[id].result for id in ids] == list(range(150))
+    assert store.verdicts([]) == {}
+
+
+@pytest.mark.req("CORE-INB-1", "CORE-SCH-4")
+def test_two_senders_and_a_writer_at_once_lose_nothing(store_factory):
+    writer = World(store_factory())
+    senders = [store_factory() for _ in range(2)]
+    failures = []
+
+    def send(name, store):
+        try:
+            for i in range(40):
+                id = f"{name}-{i:02}"
+                store.enqueue([an_arrival(id, id, i % 4, id.encode(), a_birth(id))], i)
+        except Exception as error:  # noqa: BLE001 - told to the test below
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=send, args=(name, store))
+        for name, store in zip("xy", senders, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    taken = []
+    turn = 0
+    while any(thread.is_alive() for thread in threads) or len(taken) < 80:
+        found = writer.store.arrivals(HERE, 10)
+        writer.commit(
+            a_change(f"own-{turn}"), taken=[(row.id, None) for row in found], tick=TICK + turn
+        )
+        taken += [row.id for row in found]
+        turn += 1
+        if failures:
+            break
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for name in "xy":
+        assert [id for id in taken if id[0] == name] == [f"{name}-{i:02}" for i in range(40)]
+    numbers = [row.n for row in writer.store.load([*taken, *writer.numbers]).values()]
+    assert len(set(numbers)) == len(numbers) == 80 + turn
