@@ -1,0 +1,45 @@
+"""What a handler is told beside its parameters, when it has a parameter named `ctx`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from detent.model.decision import Order
+
+
+class HandlerContext(Struct, frozen=True, kw_only=True):
+    """One call as its handler sees it.
+
+    `key` is the same each time this effect is tried again after doubt: hand it to a provider that
+    de-duplicates. `data` and `config` are copies of this call's own: writing to them has no effect.
+    """
+
+    key: str
+    attempt: int
+    data: Any
+    config: Any
+    instance_id: str
+    tenant: str
+    node: str
+    dry_run: bool = False
+
+
+_decode = msgspec.json.Decoder().decode
+
+
+def context_of(order: Order) -> HandlerContext:
+    """The context of one order, with private copies of what the step may see."""
+    return HandlerContext(
+        key=order.key,
+        attempt=order.attempt,
+        data=None if order.data is None else _decode(order.data),
+        config=None if order.config is None else _decode(order.config),
+        instance_id=order.instance,
+        tenant=order.tenant,
+        node=order.node,
+        dry_run=order.dry_run,
+    )

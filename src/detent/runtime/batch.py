@@ -1,0 +1,225 @@
+"""Batch: the decisions of a turn gathered into one `Commit` value, all bytes and digests ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detent.kernel.chain import digest_of, head_of, root_of, snapshot_digest_of
+from detent.model.decision import Decision, Doubt, Message, Order, Verdict
+from detent.model.ids import partition_of
+from detent.ports.store import Commit, Flight, InstanceChange, NewArrival, PartitionTurn, Seal
+from detent.runtime.cache import SALT_BYTES, Hot
+from detent.runtime.intake import born_already
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from detent.runtime.decide import Done
+    from detent.runtime.parts import Parts
+    from detent.runtime.ready import Ready
+
+
+class Batch:
+    """What one commit writes, and what may be told once it is durable."""
+
+    __slots__ = (
+        "alone",
+        "arrivals",
+        "blobs",
+        "changes",
+        "done",
+        "doubts",
+        "dues",
+        "heads",
+        "marks",
+        "orders",
+        "recalled",
+        "replies",
+        "roots",
+        "seal",
+        "settled",
+        "taken",
+        "tick",
+        "withdrawn",
+    )
+
+    def __init__(self, done: Sequence[Done], tick: int, *, alone: bool) -> None:
+        self.done = done
+        self.tick = tick
+        self.alone = alone  # one half of a turn that failed: it carries nothing but its instances
+        self.changes: list[InstanceChange] = []
+        self.heads: dict[int, list[bytes]] = {}
+        self.roots: dict[int, tuple[int, bytes]] = {}  # turn and root it leaves
+        self.dues: list[tuple[int, int | None]] = []
+        self.arrivals: list[NewArrival] = []
+        self.taken: list[tuple[str, Verdict | None]] = []
+        self.replies: list[tuple[int, Verdict]] = []
+        self.orders: list[Order] = []
+        self.withdrawn: list[str] = []
+        self.recalled: list[str] = []
+        self.settled: list[str] = []
+        self.doubts: list[tuple[str, Doubt]] = []
+        self.blobs: list[tuple[str, str, bytes]] = []
+        self.marks: list[Flight] = []
+        self.seal: Seal | None = None
+
+    def empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.changes or self.dues or self.taken or self.marks)
+
+
+def gather(parts: Parts, batch: Batch) -> None:
+    """Lay out what the decisions write, in turn order."""
+    messages: list[Message] = []
+    twins = parts.inbox.twins
+    for entry, hot, decision in batch.done:
+        if decision.journal:
+            _add_change(batch, hot, decision)
+        elif decision.due != hot.due:
+            batch.dues.append((hot.n, decision.due))
+            batch.heads.setdefault(hot.p, [])
+        for told in entry.inputs:
+            if told.id or told.ack:
+                _add_answers(parts, batch, entry, decision)
+                break
+        if twins and entry.id in twins:
+            batch.replies += [
+                (twin.ack, born_already(twin)) for twin in twins[entry.id] if twin.ack
+            ]
+        if decision.messages:
+            messages += decision.messages
+    if messages:
+        _add_messages(parts, batch, messages)
+    if not batch.alone:
+        batch.taken += parts.inbox.refused
+        if parts.marks.pending:
+            gone = [*batch.withdrawn, *batch.settled]
+            batch.marks = parts.marks.flights(parts.lease.owner.id, batch.tick, gone)
+
+
+def commit_value(parts: Parts, batch: Batch) -> Commit:
+    """The value the store commits, fenced on every partition it touches."""
+    lease = parts.lease
+    turns: list[PartitionTurn] = []
+    # Marks and taken ids belong to no partition's chain. One fence of ours is enough for them: it
+    # proves that this process still holds a lease, and whoever marks second loses by the row.
+    touched = batch.heads or {lease.owned[0]: []}
+    for p in sorted(touched):
+        head = lease.heads[p]
+        heads = b"".join(touched[p])
+        root = root_of(head.root, p, head.turn + 1, batch.tick, heads)
+        batch.roots[p] = (head.turn + 1, root)
+        turns.append(PartitionTurn(p, head.fence_epoch, head.turn, root, heads))
+    if parts.seals.due(lease.turns(), len(turns)):
+        roots = {p: head.root for p, head in lease.heads.items()}
+        roots |= {p: root for p, (_, root) in batch.roots.items()}
+        batch.seal = parts.seals.next(batch.tick, roots)
+    wall = parts.clock.wall_ms()
+    return Commit(
+        tick=batch.tick,
+        wall_ms=wall,
+        lease_until_ms=wall + parts.settings.lease_ttl_ms,
+        partitions=turns,
+        changes=batch.changes,
+        arrivals=batch.arrivals,
+        taken=batch.taken,
+        marks=batch.marks,
+        tombstones=batch.withdrawn,
+        settled=batch.settled,
+        doubts=batch.doubts,
+        blobs=batch.blobs,
+        seal=batch.seal,
+        dues=batch.dues,
+    )
+
+
+def _add_change(batch: Batch, hot: Hot, decision: Decision) -> None:
+    tick, due, journal, snapshot = batch.tick, decision.due, decision.journal, decision.snapshot
+    version = decision.version
+    snapshot_digest = snapshot_digest_of(snapshot)
+    digest = digest_of(hot.salt, journal)
+    head = head_of(hot.head, version, tick, snapshot_digest, digest)
+    heads = batch.heads.get(hot.p)
+    if heads is None:
+        batch.heads[hot.p] = [head]
+    else:
+        heads.append(head)
+    stored = hot.due
+    # A stored due tick may be too early, never too late: moving it later is left to the wake-up.
+    changed = (
+        decision.state != hot.state
+        or decision.busy != hot.busy
+        or (due is not None and (stored is None or due < stored))
+        or (stored is not None and stored <= tick)
+        or decision.priority != hot.priority
+        or decision.definition != hot.definition
+        or hot.n < 0
+    )
+    batch.changes.append(
+        InstanceChange(
+            hot.n,
+            hot.id,
+            hot.p,
+            (decision.birth or hot.birth) if hot.n < 0 else None,
+            hot.salt,
+            changed,
+            decision.state,
+            decision.priority,
+            due,
+            decision.busy,
+            decision.definition,
+            version,
+            snapshot,
+            snapshot_digest,
+            tick,
+            digest,
+            journal,
+            head,
+        )
+    )
+    if decision.orders:
+        batch.orders += decision.orders
+    _add_rest(batch, hot, decision)
+
+
+def _add_rest(batch: Batch, hot: Hot, decision: Decision) -> None:
+    """What most steps do not have."""
+    if decision.settled:
+        batch.settled += decision.settled
+    if decision.withdrawn:
+        batch.withdrawn += decision.withdrawn
+    if decision.recalled:
+        batch.recalled += decision.recalled
+    if decision.doubts:
+        batch.doubts += [(hot.id, doubt) for doubt in decision.doubts]
+    if decision.blobs:
+        batch.blobs += [(hot.id, digest, body) for digest, body in decision.blobs.items()]
+
+
+def _add_answers(parts: Parts, batch: Batch, entry: Ready, decision: Decision) -> None:
+    """The kernel's verdict where it gave one, else that the input is durable."""
+    followers = parts.inbox.followers
+    given = {verdict.id: verdict for verdict in decision.verdicts}
+    for told in entry.inputs:
+        verdict = given.get(told.id) if told.id else None
+        if verdict is None:
+            made = {"id": told.instance} if told.birth is not None else None
+            verdict = Verdict(id=told.id, result=made)
+        if told.ack:
+            batch.replies.append((told.ack, verdict))
+        if told.id:
+            batch.taken.append((told.id, verdict))
+            batch.replies += [(ack, verdict) for ack in followers.get(told.id, ())]
+
+
+def _add_messages(parts: Parts, batch: Batch, messages: Sequence[Message]) -> None:
+    """Messages as arrivals; one whose id was left before is not left again."""
+    wanted = {message.id: message for message in messages}
+    known = parts.store.verdicts(list(wanted))
+    for message in wanted.values():
+        if message.id not in known:
+            salt = parts.chance(SALT_BYTES) if message.start is not None else b""
+            p = partition_of(message.to, parts.meta.partitions)
+            batch.arrivals.append(
+                NewArrival(message.id, p, message.to, message.body, message.start, salt)
+            )

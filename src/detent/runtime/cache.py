@@ -1,0 +1,125 @@
+"""The hot cache: instances as stored bytes, so that hot and cold are one code path.
+
+An entry is changed only after a commit succeeded; after any commit error everything is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from detent.kernel.chain import GENESIS
+from detent.ports.store import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from detent.model.decision import Birth
+
+SALT_BYTES = 16
+ENTRY_BYTES = 700  # what Python needs for an entry beside its snapshot
+
+
+class Hot:
+    """One instance as the store has it; `n` is -1 and `birth` set until its row exists."""
+
+    __slots__ = (
+        "birth",
+        "body",
+        "busy",
+        "definition",
+        "due",
+        "head",
+        "id",
+        "n",
+        "p",
+        "priority",
+        "salt",
+        "state",
+        "version",
+    )
+
+    def __init__(self, row: Loaded, birth: Birth | None = None) -> None:
+        self.n = row.n
+        self.id = row.id
+        self.p = row.p
+        self.salt = row.salt
+        self.state = row.state
+        self.due = row.due
+        self.busy = row.busy
+        self.priority = row.priority
+        self.definition = row.definition
+        self.version = row.version
+        self.body = row.body
+        self.head = row.head or GENESIS
+        self.birth = birth
+
+
+def unborn(birth: Birth, p: int, salt: bytes, n: int = -1) -> Hot:
+    """An instance before its first step; with a number its row (version 0) exists already."""
+    row = Loaded(
+        n,
+        birth.id,
+        p,
+        salt,
+        "scheduled",
+        None,
+        False,
+        birth.priority,
+        birth.definition,
+        0,
+        None,
+        GENESIS,
+    )
+    return Hot(row, birth if n < 0 else None)
+
+
+class Cache:
+    """Least recently used instances, bounded by bytes."""
+
+    __slots__ = ("_held", "_limit", "_weights", "bytes")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: OrderedDict[str, Hot] = OrderedDict()
+        self._weights: dict[str, int] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, instance: str) -> Hot | None:
+        """The entry, without counting as a use."""
+        return self._held.get(instance)
+
+    def missing(self, instances: Iterable[str]) -> list[str]:
+        """Those that must be loaded, each once, in the order given."""
+        held = self._held
+        return list(dict.fromkeys(i for i in instances if i not in held))
+
+    def put(self, hot: Hot) -> None:
+        """Keep an entry as the most recently used one; older ones make room."""
+        instance = hot.id
+        weight = ENTRY_BYTES + (len(hot.body) if hot.body else 0)
+        held = self._held
+        if instance in held:
+            held.move_to_end(instance)
+            self.bytes += weight - self._weights[instance]
+        else:
+            self.bytes += weight
+        held[instance] = hot
+        self._weights[instance] = weight
+        while self.bytes > self._limit and held:
+            old, _ = held.popitem(last=False)
+            self.bytes -= self._weights.pop(old)
+
+    def drop(self, instance: str) -> None:
+        """Forget one entry."""
+        if self._held.pop(instance, None) is not None:
+            self.bytes -= self._weights.pop(instance)
+
+    def clear(self) -> None:
+        """Forget everything: what is stored may differ."""
+        self._held.clear()
+        self._weights.clear()
+        self.bytes = 0

@@ -1,0 +1,110 @@
+"""Decide: one `step` per instance, with the facts it asks for.
+
+Instances are independent within a turn, so the order of deciding is the queue's (it spends the time
+budget fairly) while the order of the turn is CORE-SCH-2's. A step that raises anything is the
+instance's own trouble: it is quarantined and the others go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from detent.kernel.step import Facts, step
+from detent.model.errors import InvariantViolation, StoreError
+from detent.runtime.facts import give
+from detent.runtime.quarantine import quarantine, refuse_birth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from detent.model.decision import Decision, Need
+    from detent.runtime.cache import Hot
+    from detent.runtime.load import Loaded
+    from detent.runtime.parts import Parts
+    from detent.runtime.ready import Ready
+
+NEEDS_PER_STEP = 1_000
+
+
+class Done(NamedTuple):
+    """A decided instance."""
+
+    entry: Ready
+    hot: Hot
+    decision: Decision
+
+
+def decide(parts: Parts, loaded: Sequence[Loaded], tick: int) -> list[Done]:
+    """Step instances until the time budget is spent; in turn order, the rest is put back."""
+    clock = parts.clock
+    budget = parts.settings.turn_budget_ms if clock.mode == "wall" else 0
+    until = clock.elapsed_ms() + budget
+    done: list[Done] = []
+    for index, (entry, hot) in enumerate(loaded, 1):
+        try:
+            decision = _decide_one(parts, entry, hot, tick)
+        except StoreError:
+            parts.queue.restore([each.entry for each in done])
+            parts.queue.restore([each.entry for each in loaded[index - 1 :]])
+            raise
+        if decision is not None:
+            done.append(Done(entry, hot, decision))
+        if budget and clock.elapsed_ms() >= until:
+            parts.queue.restore([each.entry for each in loaded[index:]])
+            break
+    done.sort(key=_turn_order)
+    return done
+
+
+def _turn_order(done: Done) -> tuple[int, int, str]:
+    entry = done.entry
+    return (-entry.priority, entry.tick, entry.id)
+
+
+def _decide_one(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision | None:
+    reason = parts.condemned.get(entry.id) if parts.condemned else None
+    if reason is None:
+        try:
+            return _step(parts, entry, hot, tick)
+        except StoreError as error:
+            if error.code.startswith("store."):
+                raise  # the store cannot be read: nobody's poison
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not reach the others
+            reason = f"{type(error).__name__}: {error}"
+    if entry.birth is not None:
+        refuse_birth(parts, entry, reason)
+        return None
+    return quarantine(parts.store, entry, hot, tick, reason)
+
+
+def _step(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision:
+    program = parts.programs.get(hot.definition)
+    inputs = [told.body for told in entry.inputs]
+    decision = step(program, hot.body, inputs, tick, parts.facts)
+    if isinstance(decision, list):
+        decision = _step_with_facts(parts, hot, inputs, tick, decision)
+    expected = hot.version + 1 if decision.journal else hot.version
+    if decision.version != expected:
+        raise InvariantViolation(f"a step left version {decision.version}, expected {expected}")
+    return decision
+
+
+def _step_with_facts(
+    parts: Parts, hot: Hot, inputs: list[bytes], tick: int, needs: list[Need]
+) -> Decision:
+    facts = Facts(
+        handlers=parts.facts.handlers,
+        given={},
+        epoch_ms=parts.facts.epoch_ms,
+        resolution_ms=parts.facts.resolution_ms,
+    )
+    program = parts.programs.get(hot.definition)
+    for _ in range(NEEDS_PER_STEP):
+        for need in needs:
+            give(parts, hot, need, facts.given)
+        decision = step(program, hot.body, inputs, tick, facts)
+        if not isinstance(decision, list):
+            return decision
+        needs = decision
+    raise InvariantViolation(f"a step asked for more than {NEEDS_PER_STEP} facts")

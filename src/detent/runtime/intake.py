@@ -1,0 +1,224 @@
+"""Intake: submissions, arrivals and due waits become ready instances with ordered inputs.
+
+An input is checked against the committed row before it is queued: unknown instances and signals to
+ended ones are refused at once, an id seen before is answered as the first time. What is queued here
+is numbered and journaled by the commit that steps it; until then nothing is promised to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from detent.kernel.lifecycle import TERMINAL
+from detent.model.decision import Verdict
+from detent.model.ids import partition_of, timed_id
+from detent.model.limits import BATCH_STARTS
+from detent.model.link import Submission
+from detent.ports.store import Arrival, NewArrival
+from detent.runtime.cache import SALT_BYTES, Hot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from detent.runtime.parts import Parts
+    from detent.runtime.ready import Ready
+
+Rows = dict[str, Hot]
+
+
+class _Tag(Struct):
+    t: str
+
+
+_tag = msgspec.json.Decoder(_Tag).decode
+
+
+def kind_of(body: bytes) -> str:
+    """The tag of an encoded input."""
+    return _tag(body).t
+
+
+def take_submissions(parts: Parts, tick: int) -> None:
+    """Queue what was submitted since the last turn, in the order it came."""
+    waiting = parts.inbox.inputs
+    if not waiting:
+        return
+    batch = [waiting.popleft() for _ in range(min(len(waiting), BATCH_STARTS))]
+    known = _known_ids(parts, batch)
+    rows = fetch(parts, (s.instance for s in batch if s.birth is None or s.birth.key is not None))
+    get, held = parts.queue.get, parts.inbox.held_ids
+    for told in batch:
+        if told.id and _seen(parts, told, known):
+            continue
+        entry = get(told.instance)
+        if told.birth is not None:
+            entry = _bear(parts, told, entry, rows, tick)
+        elif entry is None:
+            entry = _admit(parts, told, rows, tick)
+        if entry is not None:
+            entry.inputs.append(told)
+            if told.id:
+                held.add(told.id)
+
+
+def take_arrivals(parts: Parts, tick: int) -> None:
+    """Queue our own messages, and what others left if it is time to look."""
+    inbox = parts.inbox
+    rows, inbox.own = inbox.own, []
+    now = parts.clock.elapsed_ms()
+    if inbox.polled_full or now >= inbox.poll_at:
+        limit = parts.settings.max_instances_per_turn + len(inbox.arrivals)
+        found = parts.store.arrivals(parts.lease.owned, limit)
+        inbox.poll_at = now + parts.settings.tick_interval_ms
+        inbox.polled_full = len(found) >= limit
+        rows += [row for row in found if row.id not in inbox.held_ids]
+    if rows:
+        _queue_arrivals(parts, rows, tick)
+
+
+def take_due(parts: Parts, tick: int) -> None:
+    """Queue instances whose due tick has come."""
+    enough = parts.settings.max_instances_per_turn
+    queue = parts.queue
+    if not parts.dues.wanted(tick, queue.due_open, enough):
+        return
+    limit = enough + queue.due_open
+    rows = parts.store.due(parts.lease.owned, tick, limit)
+    for row in rows:
+        if row.id not in parts.barred:
+            queue.wake(row.id, row.priority, row.due)
+    parts.dues.asked(tick, full=len(rows) >= limit)
+
+
+def fetch(parts: Parts, instances: Iterable[str]) -> Rows:
+    """Load what the cache does not have; the result holds even what the cache had no room for."""
+    missing = parts.cache.missing(instances)
+    if not missing:
+        return {}
+    rows = {id_: Hot(row) for id_, row in parts.store.load(missing).items()}
+    for hot in rows.values():
+        parts.cache.put(hot)
+    return rows
+
+
+def _known_ids(parts: Parts, batch: Sequence[Submission]) -> dict[str, Verdict | None]:
+    ids = [told.id for told in batch if told.id and told.id not in parts.inbox.held_ids]
+    return parts.store.verdicts(ids) if ids else {}
+
+
+def _seen(parts: Parts, told: Submission, known: dict[str, Verdict | None]) -> bool:
+    """Whether the id was sent before; its caller gets the first one's answer, now or later."""
+    inbox = parts.inbox
+    if told.id not in inbox.held_ids and told.id not in known:
+        return False
+    verdict = known.get(told.id)
+    if verdict is not None:
+        parts.out.answer(told.ack, verdict)
+    else:
+        inbox.poll_at = 0  # it may be an arrival that nobody has looked at yet
+        if told.ack:
+            inbox.followers.setdefault(told.id, []).append(told.ack)
+    return True
+
+
+def _bear(
+    parts: Parts, told: Submission, entry: Ready | None, rows: Rows, tick: int
+) -> Ready | None:
+    """A start: a new entry, unless its key has made the instance already."""
+    instance = told.instance
+    if entry is not None and entry.birth is not None:
+        parts.inbox.twins.setdefault(instance, []).append(told)
+        return None
+    if entry is not None or parts.cache.get(instance) is not None or instance in rows:
+        parts.out.answer(told.ack, born_already(told))
+        return None
+    if told.birth is None or not ours(parts, told, partition_of(instance, parts.meta.partitions)):
+        return None
+    entry = parts.queue.add(instance, told.birth.priority, tick)
+    entry.birth = told.birth
+    return entry
+
+
+def _admit(parts: Parts, told: Submission, rows: Rows, tick: int) -> Ready | None:
+    """An input for an instance that is not queued: check it against the committed row."""
+    hot = parts.cache.get(told.instance) or rows.get(told.instance)
+    if hot is None:
+        text = f"there is no instance {told.instance}"
+        parts.out.answer(
+            told.ack, Verdict(id=told.id, ok=False, code="instance.not_found", message=text)
+        )
+        return None
+    if hot.state in TERMINAL and told.ack and kind_of(told.body) == "signal":
+        text = f"the instance is {hot.state}; it takes no signals"
+        parts.out.answer(
+            told.ack, Verdict(id=told.id, ok=False, code="instance.terminal", message=text)
+        )
+        return None
+    if told.instance in parts.barred:
+        parts.out.answer(told.ack, barred(parts, told))
+        return None
+    if not ours(parts, told, hot.p):
+        return None
+    return parts.queue.add(told.instance, hot.priority, tick)
+
+
+def ours(parts: Parts, told: Submission, p: int) -> bool:
+    """Whether this writer decides for a partition; what can wait is left for the one who does."""
+    if p in parts.lease.heads:
+        return True
+    if told.ask:
+        text = "another writer owns the partition of this instance; ask again"
+        parts.out.answer(told.ack, Verdict(id=told.id, ok=False, code="store.fenced", message=text))
+        return False
+    made = told.id or timed_id(parts.clock.wall_ms(), parts.chance(10))
+    salt = parts.chance(SALT_BYTES) if told.birth is not None else b""
+    left = NewArrival(made, p, told.instance, told.body, told.birth, salt)
+    parts.inbox.foreign.append((left, told.ack))
+    return False
+
+
+def leave_foreign(parts: Parts) -> None:
+    """Leave inputs for other writers' partitions as arrivals, and answer that they are durable."""
+    foreign = parts.inbox.foreign
+    if not foreign:
+        return
+    parts.store.enqueue([left for left, _ in foreign], parts.lease.tick)
+    for left, ack in foreign:
+        made = {"id": left.instance} if left.birth is not None else None
+        parts.out.answer(ack, Verdict(id=left.id, result=made))
+    parts.inbox.foreign = []
+
+
+def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
+    inbox, queue = parts.inbox, parts.queue
+    loaded = fetch(parts, [row.instance for row in rows])
+    for row in rows:
+        if row.instance in parts.barred:
+            continue
+        inbox.held_ids.add(row.id)
+        inbox.arrivals.add(row.id)
+        entry = queue.get(row.instance)
+        if entry is None:
+            hot = parts.cache.get(row.instance) or loaded.get(row.instance)
+            if hot is None:
+                text = f"there is no instance {row.instance}"
+                verdict = Verdict(id=row.id, ok=False, code="instance.not_found", message=text)
+                inbox.refused.append((row.id, verdict))
+                continue
+            entry = queue.add(row.instance, hot.priority, tick)
+        entry.inputs.append(Submission(row.instance, row.body, 0, row.id))
+        queue.push(entry)  # it may have been set aside until its start arrives
+
+
+def born_already(told: Submission) -> Verdict:
+    """The answer to a start whose key was used before."""
+    return Verdict(id=told.id, result={"id": told.instance, "deduplicated": True})
+
+
+def barred(parts: Parts, told: Submission) -> Verdict:
+    """The answer to an input for an instance that could not even be quarantined."""
+    text = f"the instance cannot be written: {parts.barred[told.instance]}"
+    return Verdict(id=told.id, ok=False, code="invariant.broken", message=text)

@@ -1,0 +1,63 @@
+"""What a turn has for the rest, collected until the turn ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detent.model.link import Decided
+
+if TYPE_CHECKING:
+    from detent.model.decision import Order, Verdict
+
+
+class Outbox:
+    """The lists of the next `Decided`; only durable results may be put here."""
+
+    __slots__ = ("acks", "lost", "marked", "moved", "news", "orders", "recalled")
+
+    def __init__(self) -> None:
+        self.news = False  # something outside the lists changed: hold or lease
+        self._clear()
+
+    def _clear(self) -> None:
+        self.orders: list[Order] = []
+        self.marked: list[tuple[str, int]] = []
+        self.lost: list[str] = []
+        self.recalled: list[str] = []
+        self.acks: list[tuple[int, Verdict]] = []
+        self.moved: list[tuple[str, str]] = []
+
+    def answer(self, ack: int, verdict: Verdict) -> None:
+        """Answer a caller, if one waits."""
+        if ack:
+            self.acks.append((ack, verdict))
+
+    def empty(self) -> bool:
+        """Whether there is nothing to tell."""
+        return not (
+            self.news
+            or self.orders
+            or self.acks
+            or self.moved
+            or self.marked
+            or self.lost
+            or self.recalled
+        )
+
+    def take(self, held: str, lease_until_ms: int) -> Decided | None:
+        """Everything collected, as one message; None when there is nothing."""
+        if self.empty():
+            return None
+        decided = Decided(
+            self.orders,
+            self.marked,
+            self.lost,
+            self.recalled,
+            self.acks,
+            self.moved,
+            held,
+            lease_until_ms,
+        )
+        self.news = False
+        self._clear()
+        return decided

@@ -1,0 +1,140 @@
+"""The parts of one writer, handed to the functions that make up a turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from detent.kernel.run import Facts
+from detent.runtime.cache import Cache
+from detent.runtime.dues import Dues
+from detent.runtime.hold import Hold
+from detent.runtime.lease import Lease
+from detent.runtime.marks import Marks
+from detent.runtime.outbox import Outbox
+from detent.runtime.programs import Programs
+from detent.runtime.ready import ReadyQueue
+from detent.runtime.recovering import Recovery
+from detent.runtime.seals import Seals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from detent.model.decision import HandlerSpec, Verdict
+    from detent.model.link import Submission, Submit
+    from detent.ports.store import Arrival, NewArrival, Owner, Store
+    from detent.runtime.clock import TurnClock
+    from detent.runtime.settings import WriterSettings
+
+
+class Inbox:
+    """Inputs on their way: submitted, left by ourselves, or known by their id."""
+
+    __slots__ = (
+        "arrivals",
+        "batches",
+        "followers",
+        "foreign",
+        "held_ids",
+        "inputs",
+        "own",
+        "poll_at",
+        "polled_full",
+        "refused",
+        "twins",
+    )
+
+    def __init__(self) -> None:
+        self.batches: deque[Submit] = deque()
+        self.inputs: deque[Submission] = deque()
+        self.own: list[Arrival] = []  # messages this writer committed and takes next turn
+        self.held_ids: set[str] = set()  # ids of queued inputs
+        self.arrivals: set[str] = set()  # those of them that are rows of the arrival table
+        self.followers: dict[str, list[int]] = {}  # id -> callers who sent it again
+        self.twins: dict[str, list[Submission]] = {}  # instance -> further starts by the same key
+        self.refused: list[tuple[str, Verdict]] = []  # arrivals to be taken without a step
+        self.foreign: list[tuple[NewArrival, int]] = []  # for partitions of other writers
+        self.poll_at = 0
+        self.polled_full = False
+
+
+class Parts:
+    """Everything a turn works with; used by one thread."""
+
+    __slots__ = (
+        "accepted_tick",
+        "barred",
+        "cache",
+        "chance",
+        "clock",
+        "closing",
+        "condemned",
+        "dues",
+        "facts",
+        "forgetting",
+        "groups",
+        "hold",
+        "inbox",
+        "lease",
+        "lost",
+        "marks",
+        "meta",
+        "out",
+        "programs",
+        "queue",
+        "recovery",
+        "seals",
+        "settings",
+        "store",
+        "turns",
+        "unsure",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        clock: TurnClock,
+        settings: WriterSettings,
+        owner: Owner,
+        chance: Callable[[int], bytes],
+    ) -> None:
+        meta = store.meta()
+        self.store = store
+        self.clock = clock
+        self.settings = settings
+        self.chance = chance
+        self.meta = meta
+        self.cache = Cache(settings.cache_bytes)
+        self.queue = ReadyQueue()
+        self.inbox = Inbox()
+        self.marks = Marks()
+        self.dues = Dues()
+        self.out = Outbox()
+        self.hold = Hold()
+        self.programs = Programs(store)
+        self.seals = Seals(store, meta.partitions)
+        self.lease = Lease(store, clock, settings, owner, meta)
+        self.facts = Facts(
+            handlers={}, given={}, epoch_ms=meta.epoch_ms, resolution_ms=meta.resolution_ms
+        )
+        self.groups: list[list[str]] = []  # halves of a turn whose commit failed, to be tried alone
+        self.condemned: dict[str, str] = {}  # instances to quarantine, with the reason
+        self.barred: dict[str, str] = {}  # instances that could not even be quarantined
+        self.recovery = Recovery()
+        self.unsure: Any = None  # the batch of a commit that may or may not have happened
+        self.lost = False  # the lease is somebody else's, or may be
+        self.accepted_tick = -1  # up to here a jump of the clock was accepted
+        self.watchers: list[int] = []  # callers who asked for the status after the turn
+        self.turns = 0
+        self.closing = False
+        self.forgetting = False  # old ids are left to drop
+
+    def register(self, handlers: Mapping[str, HandlerSpec]) -> None:
+        """Tell the kernel what is known of handlers from now on."""
+        self.facts = Facts(
+            handlers={**self.facts.handlers, **handlers},
+            given={},
+            epoch_ms=self.meta.epoch_ms,
+            resolution_ms=self.meta.resolution_ms,
+        )

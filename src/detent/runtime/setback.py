@@ -1,0 +1,99 @@
+"""Setbacks: what a writer does after a commit that raised.
+
+The cache is dropped and the heads are read again; they tell whether the commit happened all the
+same (a connection may be lost after COMMIT). If it did not, everything that was to move goes back
+to its place. A full or unreachable store makes the writer hold, a lost fence makes it acquire anew;
+anything else is one instance's poison: the turn is halved until the culprit stands alone, and that
+one is quarantined. One that cannot even be quarantined is left out until the next start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detent.model.errors import DetentError
+from detent.ports.store import Committed
+from detent.runtime.intake import barred
+from detent.runtime.standstill import LOST, stand_still
+
+if TYPE_CHECKING:
+    from detent.runtime.batch import Batch
+    from detent.runtime.parts import Parts
+
+POISON = ("", "store.refused")  # an error of no known code, or a row the store cannot keep
+
+
+def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
+    """Put things right after a commit error; what was committed, if it was after all."""
+    parts.cache.clear()
+    parts.seals.forget()
+    parts.dues.reset()
+    parts.unsure = None
+    code = error.code if isinstance(error, DetentError) else ""
+    text = f"{type(error).__name__}: {error}"
+    try:
+        ours = parts.lease.reread()
+        if ours and batch.roots and _happened(parts, batch):
+            return _look_up(parts, batch)
+    except Exception as unreadable:  # noqa: BLE001 - as the commit itself, and nothing is lost yet
+        parts.unsure = batch
+        stand_still(parts, "store.unavailable", f"{text}; then {unreadable}")
+        return None
+    _put_back(parts, batch)
+    if not ours or code in LOST:
+        parts.lost = True
+        stand_still(parts, "store.fenced", text)
+    elif code in POISON and batch.done:
+        _halve(parts, batch, text)
+    else:
+        stand_still(parts, code or "store.unavailable", text)
+    return None
+
+
+def _happened(parts: Parts, batch: Batch) -> bool:
+    """Whether the heads, read again, are those the batch leaves."""
+    heads = parts.lease.heads
+    return all((heads[p].turn, heads[p].root) == left for p, left in batch.roots.items())
+
+
+def _look_up(parts: Parts, batch: Batch) -> Committed:
+    """What the store would have answered, had the answer arrived."""
+    born = [change.id for change in batch.changes if change.n < 0]
+    numbers = {id_: row.n for id_, row in parts.store.load(born).items()} if born else {}
+    wanted = {flight.effect: flight for flight in batch.marks}
+    stored = parts.store.flights(list(wanted)) if wanted else {}
+    return Committed(numbers, [key for key, row in stored.items() if row == wanted[key]])
+
+
+def _put_back(parts: Parts, batch: Batch) -> None:
+    entries = [done.entry for done in batch.done]
+    if batch.alone:
+        parts.queue.set_aside(entries)
+        parts.groups.append([entry.id for entry in entries])
+    else:
+        parts.queue.restore(entries)
+
+
+def _halve(parts: Parts, batch: Batch, reason: str) -> None:
+    """Try each half alone; what fails alone is quarantined, then left out."""
+    if batch.alone:
+        parts.groups.pop()
+    ids = [done.entry.id for done in batch.done]
+    parts.queue.set_aside(parts.queue.take(ids))
+    if len(ids) > 1:
+        middle = len(ids) // 2
+        parts.groups += [ids[middle:], ids[:middle]]
+    elif ids[0] not in parts.condemned:
+        parts.condemned[ids[0]] = reason
+        parts.groups.append(ids)
+    else:
+        _bar(parts, ids[0], reason)
+
+
+def _bar(parts: Parts, instance: str, reason: str) -> None:
+    parts.condemned.pop(instance)
+    parts.barred[instance] = reason
+    entry = parts.queue.get(instance)
+    parts.queue.drop(instance)
+    for told in entry.inputs if entry is not None else ():
+        parts.out.answer(told.ack, barred(parts, told))

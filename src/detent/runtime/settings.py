@@ -1,0 +1,23 @@
+"""The writer's settings, with the defaults of CORE-SCH-6."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from detent.model import limits
+
+
+class WriterSettings(Struct, frozen=True, kw_only=True):
+    """How one writer works; `partitions` is which it wants, None for all of the store."""
+
+    partitions: tuple[int, ...] | None = None
+    max_instances_per_turn: int = limits.INSTANCES_PER_TURN
+    turn_budget_ms: int = limits.TURN_BUDGET_MS
+    tick_interval_ms: int = 1_000
+    lease_ttl_ms: int = limits.LEASE_TTL_MS
+    lease_retry_ms: int = limits.LEASE_RETRY_MS
+    lease_margin_ms: int = limits.LEASE_MARGIN_MS
+    dedupe_window_ms: int = limits.DEDUPE_WINDOW_MS
+    max_clock_jump_ms: int = limits.MAX_CLOCK_JUMP_MS
+    stale_instance_threshold_secs: int = 300
+    cache_bytes: int = 64 * 1024 * 1024

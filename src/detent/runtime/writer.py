@@ -1,0 +1,120 @@
+"""The writer: the one object that owns a store and runs its turns, in one thread or process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from detent.model.link import Decided, Submit
+from detent.runtime import controls
+from detent.runtime.parts import Parts
+from detent.runtime.standstill import refuse_callers
+from detent.runtime.turn import lease_until, take_over, turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from detent.ports.store import Owner, Store
+    from detent.runtime.clock import TurnClock
+    from detent.runtime.settings import WriterSettings
+
+CLOSING_TURNS = 1_000
+
+
+class Batches(Protocol):
+    """Where a writer's mail comes from."""
+
+    def get_batch(self, timeout: float) -> list[Submit]:
+        """Everything there is; waits up to `timeout` seconds when there is nothing."""
+
+
+class Writer:
+    """Runs turns over the partitions it owns; not to be shared between threads."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(
+        self,
+        store: Store,
+        clock: TurnClock,
+        settings: WriterSettings,
+        owner: Owner,
+        chance: Callable[[int], bytes],
+    ) -> None:
+        self._parts = Parts(store, clock, settings, owner, chance)
+
+    def open(self) -> Decided:
+        """Acquire partitions and plan recovery; its orders come with the following turns."""
+        take_over(self._parts)
+        self._parts.out.take("", 0)
+        return Decided(lease_until_ms=lease_until(self._parts))
+
+    def submit(self, batch: Submit) -> None:
+        """Queue a batch for the next turn."""
+        self._parts.inbox.batches.append(batch)
+
+    def turn(self) -> Decided | None:
+        """One turn; None when there was nothing to do."""
+        return turn(self._parts)
+
+    def idle_seconds(self) -> float:
+        """How long nothing is due."""
+        parts = self._parts
+        if parts.hold.code and not parts.inbox.batches:
+            return max(0, parts.hold.retry_at - parts.clock.elapsed_ms()) / 1000
+        if parts.clock.mode == "stepped" and not parts.inbox.batches:
+            return parts.clock.seconds_until(parts.clock.tick() + 1)
+        if controls.has_work(parts):
+            return 0.0
+        return min(
+            parts.settings.tick_interval_ms / 1000,
+            parts.clock.seconds_until(parts.dues.next),
+            parts.lease.seconds_to_renewal(),
+        )
+
+    def next_due(self) -> int | None:
+        """The next tick at which something happens; for whoever moves a virtual clock."""
+        return controls.next_due(self._parts)
+
+    @property
+    def closing(self) -> bool:
+        """Whether it was told to close."""
+        return self._parts.closing
+
+    @property
+    def settled(self) -> bool:
+        """Whether no input and no mark waits, so that closing loses nothing."""
+        parts = self._parts
+        waiting = parts.inbox.batches or parts.inbox.inputs or parts.marks.pending
+        return bool(parts.hold.code) or not (
+            waiting or any(entry.inputs for entry in parts.queue.entries())
+        )
+
+    def dismiss(self) -> Decided | None:
+        """Answer every caller who still waits that the engine is closed."""
+        parts = self._parts
+        parts.hold.begin("engine.closed", "the engine is closed", 0)
+        refuse_callers(parts)
+        return parts.out.take("engine.closed", 0)
+
+    def close(self) -> None:
+        """Release the lease."""
+        self._parts.lease.release()
+
+
+def run_writer(writer: Writer, inbox: Batches, publish: Callable[[Decided], None]) -> None:
+    """Run turns until told to close: wait for mail or the next due tick, turn, publish."""
+    publish(writer.open())
+    left = CLOSING_TURNS
+    try:
+        while left and not (writer.closing and writer.settled):
+            left -= writer.closing
+            for batch in inbox.get_batch(writer.idle_seconds()):
+                writer.submit(batch)
+            decided = writer.turn()
+            if decided is not None:
+                publish(decided)
+        farewell = writer.dismiss()
+        if farewell is not None:
+            publish(farewell)
+    finally:
+        writer.close()
