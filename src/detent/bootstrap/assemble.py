@@ -1,0 +1,338 @@
+"""Assembling an engine: reader, registry, dispatcher, link, and how they are wired to each other.
+
+With a wall or stepped clock the writer works behind a link (a thread or a process) and answers through
+`decided`. With a virtual clock there is no link: `VirtualDriver` takes turns in the caller's thread.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from detent.bootstrap.callers import Callers, Watch
+from detent.bootstrap.inside import EngineInside
+from detent.bootstrap.inspector import Inspector
+from detent.bootstrap.making import chance_of, make_clock, make_owner, make_writer, open_or_create
+from detent.bootstrap.settings import Settings
+from detent.bootstrap.virtual import VirtualDriver
+from detent.bootstrap.wake import WakeListener
+from detent.handlers import Registry, register_inside
+from detent.model import limits
+from detent.model.decision import Verdict
+from detent.model.definition import Definition
+from detent.model.errors import DetentError, RequestError
+from detent.model.ids import partition_of, timed_id
+from detent.model.link import Control, Decided, Submission
+from detent.ports.store import DefinitionRow, NewArrival
+from detent.runtime.clock import VirtualClock, wall_time_ms
+from detent.runtime.dispatch_guard import guard_reentrant
+from detent.runtime.dispatcher import Dispatcher
+from detent.runtime.links import ProcessLink, ThreadLink
+from detent.runtime.writer import Writer
+from detent.service.starting import Moment, StartRequest, start_submission
+from detent.store.sqlite import SqliteStore
+
+T = TypeVar("T")
+
+
+class Link(Protocol):
+    """The way to the writer, whichever it is."""
+
+    def submit(self, items: Sequence[Any]) -> None:
+        """Hand items over."""
+
+    def close(self) -> None:
+        """Stop the writer."""
+
+
+class Parts:
+    """What an engine is made of; used by many threads."""
+
+    def __init__(self, settings: Settings, store: SqliteStore) -> None:
+        self.settings = settings
+        self.meta = store.meta()
+        self.callers = Callers()
+        self.watch = Watch()
+        self.registry = Registry()
+        self.chance = chance_of(settings.seed if self.meta.clock == "virtual" else None)
+        self._store = store
+        self._lock = threading.RLock()
+        self._known: set[tuple[str, str, str]] = set()
+        self._clock = make_clock(self.meta, settings)
+        self._driver: VirtualDriver | None = None
+        self._link: Link | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._wake: WakeListener | None = None
+        self._closed = False
+        self._valid_until_ms = 0
+        self.held = ""
+        self.inspector = Inspector(self)
+
+    # wiring --------------------------------------------------------------------------------------
+
+    def decided(self, decided: Decided) -> None:
+        """What a turn decided reaches everybody who waits for it."""
+        self._valid_until_ms = decided.lease_until_ms
+        self.held = decided.held
+        if self._dispatcher is not None and self._driver is None:
+            self._dispatcher.take(decided)
+        self.callers.answer(decided.acks)
+        self.watch.moved(decided.moved)
+
+    def lost_writer(self, error: DetentError) -> None:
+        """The writer is gone: tell everybody who waits."""
+        self.callers.fail_all(error)
+
+    def submit(self, *items: Submission | Control) -> None:
+        """Hand items to the writer."""
+        if self._closed:
+            raise closed()
+        if self._driver is not None:
+            self._driver.submit(items)
+        elif self._link is not None:
+            self._link.submit(items)
+
+    def answer(self, ack: int, future: Future[Verdict]) -> Verdict:
+        """Wait for the answer to what was just submitted."""
+        if self._driver is None:
+            guard_reentrant("a blocking engine call")
+        else:
+            self._driver.settle_until(future)
+        try:
+            return future.result(limits.ASK_TIMEOUT_MS / 1000)
+        except FutureTimeout:
+            self.callers.forget(ack)
+            raise RequestError(
+                "request.timeout",
+                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; asking again with the same id is safe",
+            ) from None
+
+    def tell(self, submission: Submission) -> Verdict:
+        """Tell from inside a handler: durable when this returns, or refused."""
+        if self._driver is not None:
+            self._driver.tell(submission)
+            return Verdict(id=submission.id)
+        ack, future = self.callers.expect()
+        self.submit(msgspec.structs.replace(submission, ack=ack))
+        return future.result(limits.ASK_TIMEOUT_MS / 1000)
+
+    # time and ids --------------------------------------------------------------------------------
+
+    def moment(self) -> Moment:
+        """Now, and fresh names for what starts now."""
+        tick = self._clock.tick()
+        if self.meta.clock == "stepped":
+            tick = max((row.tick for row in self.read(lambda store: store.partitions())), default=0)
+        elif self._driver is not None:
+            tick = self._driver.tick()
+        return Moment(
+            tick=tick,
+            epoch_ms=self.meta.epoch_ms,
+            resolution_ms=self.meta.resolution_ms,
+            fresh_id=self.fresh_id(),
+            seed=self.chance(8).hex(),
+        )
+
+    def fresh_id(self) -> str:
+        """A new id, ordered by time."""
+        if self._driver is not None:
+            now_ms = self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
+        else:
+            now_ms = wall_time_ms()
+        return timed_id(now_ms, self.chance(10))
+
+    # reading and catalogue -----------------------------------------------------------------------
+
+    def read(self, use: Callable[[SqliteStore], T]) -> T:
+        """Use the reader's connection, one caller at a time."""
+        with self._lock:
+            if self._closed:
+                raise closed()
+            return use(self._store)
+
+    write = read
+
+    def known(self, definition: Definition, tenant: str, namespace: str) -> bool:
+        """Whether this definition was checked and stored before."""
+        return (definition.hash, tenant, namespace) in self._known
+
+    def put_definition(self, definition: Definition, tenant: str, namespace: str) -> None:
+        """Store a definition for a tenant and namespace."""
+        row = DefinitionRow(
+            definition.hash,
+            tenant,
+            namespace,
+            definition.name,
+            definition.version,
+            definition.canonical,
+            False,
+            self._clock.wall_ms(),
+        )
+        self.write(lambda store: store.put_definition(row))
+        self._known.add((definition.hash, tenant, namespace))
+
+    def register(self, handlers: Any) -> list[str]:
+        """Register handlers and tell the writer about them."""
+        names = self.registry.collect(handlers)
+        self._tell_handlers()
+        if self._dispatcher is not None:
+            self._dispatcher.handlers_changed()
+        return names
+
+    def _tell_handlers(self) -> None:
+        specs = {name: msgspec.to_builtins(spec) for name, spec in self.registry.specs().items()}
+        self.submit(Control("register", args=specs))
+
+    # starting and waiting ------------------------------------------------------------------------
+
+    def start_batch(self, definition: Definition, requests: Sequence[StartRequest]) -> list[str]:
+        """Leave all starts in one transaction: all or none."""
+        arrivals, ids = [], []
+        for request in requests:
+            made = start_submission(definition, request, self.moment(), 0)
+            ids.append(made.instance)
+            arrivals.append(
+                NewArrival(
+                    id=f"start:{made.instance}",
+                    p=partition_of(made.instance, self.meta.partitions),
+                    instance=made.instance,
+                    body=made.body,
+                    birth=made.birth,
+                    salt=self.chance(16),
+                )
+            )
+        tick = self.moment().tick
+        self.write(lambda store: store.enqueue(arrivals, tick))
+        self.submit(Control("wake"))
+        return ids
+
+    def wait_for(self, instance: str, wanted: frozenset[str], timeout: float | None) -> str:
+        """Wait for an instance to be in one of the states."""
+        if self._driver is not None:
+            self._driver.run_until_idle()
+            timeout = 0.0
+        else:
+            guard_reentrant("wait_for")
+        future = self.watch.add(instance, lambda state: state in wanted)
+        try:
+            row = self.read(lambda store: store.instance(instance))
+            if row is None:
+                raise RequestError(
+                    "instance.not_found", f"there is no instance {instance!r}", instance=instance
+                )
+            if row.state in wanted:
+                return row.state
+            return future.result(timeout)
+        except FutureTimeout:
+            raise RequestError(
+                "request.timeout",
+                f"instance {instance} is not {' or '.join(sorted(wanted))} yet; `explain` says why",
+            ) from None
+        finally:
+            self.watch.remove(instance, future)
+
+    def virtual(self) -> VirtualDriver:
+        """The driver of virtual time."""
+        if self._driver is None:
+            raise RequestError(
+                "engine.running", "the engine's clock runs by itself; open it with clock='virtual'"
+            )
+        return self._driver
+
+    def lease_valid(self) -> bool:
+        """Whether a call may start now."""
+        return self._valid_until_ms == 0 or self._clock.wall_ms() < self._valid_until_ms
+
+    def parked(self) -> dict[str, int]:
+        """Orders that wait for a handler, by its name."""
+        return self._dispatcher.parked() if self._dispatcher is not None else {}
+
+    # opening and closing -------------------------------------------------------------------------
+
+    def open(self, handlers: Any) -> None:
+        """Start everything; what was started is closed again if something fails."""
+        register_inside(self.registry, EngineInside(self))
+        self.registry.collect(handlers)
+        if self.meta.clock == "virtual":
+            self._open_virtual()
+        else:
+            self._open_running()
+        self._tell_handlers()
+
+    def _open_virtual(self) -> None:
+        owner = make_owner(self.settings, "")
+        clock = VirtualClock(self.meta.epoch_ms, self.meta.resolution_ms)
+        writer = Writer(self._store, clock, self.settings.turns, owner, self.chance)
+        self._dispatcher = Dispatcher(
+            self.registry, lambda _items: None, max_in_flight=self.settings.max_in_flight
+        )
+        self._dispatcher.start()
+        self._driver = VirtualDriver(writer, clock, self._dispatcher, self.decided)
+        self._driver.open()
+
+    def _open_running(self) -> None:
+        self._wake = WakeListener(lambda: self.submit(Control("wake")))
+        owner = make_owner(self.settings, self._wake.address)
+        if self.settings.writer == "process":
+            arguments = msgspec.json.encode([self.settings, owner])
+            link: Any = ProcessLink(arguments)
+        else:
+            link = ThreadLink(lambda: make_writer(self.settings, owner, self.chance))
+        self._dispatcher = Dispatcher(
+            self.registry,
+            link.submit,
+            lease_valid=self.lease_valid,
+            max_in_flight=self.settings.max_in_flight,
+        )
+        self._dispatcher.start()
+        try:
+            link.start(self.decided)
+        except BaseException:
+            self._dispatcher.close(0)
+            self._wake.close()
+            raise
+        self._link = link
+        self._wake.start()
+
+    def close(self) -> None:
+        """Stop in the order in which work flows."""
+        if self._closed:
+            return
+        if self._wake is not None:
+            self._wake.close()
+        if self._dispatcher is not None:
+            self._dispatcher.close()
+        if self._driver is not None:
+            self._driver.close()
+        if self._link is not None:
+            self._link.close()
+        self.callers.fail_all(closed())
+        with self._lock:
+            self._closed = True
+            self._store.close()
+
+
+def assemble(settings: Settings, handlers: Any) -> Parts:
+    """Open the store and start an engine's parts."""
+    if settings.path == ":memory:" and settings.clock != "virtual":
+        directory = tempfile.mkdtemp(prefix="detent-")
+        settings = msgspec.structs.replace(settings, path=f"{directory}/detent.db")
+    store = open_or_create(settings)
+    try:
+        parts = Parts(settings, store)
+        parts.open(handlers)
+    except BaseException:
+        store.close()
+        raise
+    return parts
+
+
+def closed() -> RequestError:
+    """The error of every verb after close."""
+    return RequestError("engine.closed", "the engine is closed; open it again")

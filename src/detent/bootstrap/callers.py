@@ -1,0 +1,86 @@
+"""Callers waiting for the writer: answers by number, and people waiting for an instance to get somewhere."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+
+from detent.model.decision import Verdict
+from detent.model.errors import CODES, DetentError, RequestError, StoreError
+
+
+class Callers:
+    """Futures by acknowledgement number; each is answered exactly once."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Future[Verdict]] = {}
+
+    def expect(self) -> tuple[int, Future[Verdict]]:
+        """A fresh number and the future its answer will be put into."""
+        number = next(self._numbers)
+        future: Future[Verdict] = Future()
+        self._waiting[number] = future
+        return number, future
+
+    def answer(self, acks: Iterable[tuple[int, Verdict]]) -> None:
+        """Hand answers out."""
+        for number, verdict in acks:
+            future = self._waiting.pop(number, None)
+            if future is not None and future.set_running_or_notify_cancel():
+                future.set_result(verdict)
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for this number any more."""
+        self._waiting.pop(number, None)
+
+    def fail_all(self, error: DetentError) -> None:
+        """The writer is gone: nobody will answer."""
+        for number in list(self._waiting):
+            future = self._waiting.pop(number, None)
+            if future is not None and future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+
+class Watch:
+    """Who waits for which instance to reach which state."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watchers: dict[str, list[tuple[Callable[[str], bool], Future[str]]]] = {}
+
+    def add(self, instance: str, wanted: Callable[[str], bool]) -> Future[str]:
+        """A future for the state that satisfies `wanted`."""
+        future: Future[str] = Future()
+        with self._lock:
+            self._watchers.setdefault(instance, []).append((wanted, future))
+        return future
+
+    def remove(self, instance: str, future: Future[str]) -> None:
+        """Stop waiting."""
+        with self._lock:
+            left = [each for each in self._watchers.get(instance, []) if each[1] is not future]
+            if left:
+                self._watchers[instance] = left
+            else:
+                self._watchers.pop(instance, None)
+
+    def moved(self, moves: Iterable[tuple[str, str]]) -> None:
+        """Tell those who wait for one of these instances."""
+        if not self._watchers:
+            return
+        for instance, state in moves:
+            for wanted, future in self._watchers.get(instance, ()):
+                if wanted(state) and not future.done():
+                    future.set_result(state)
+
+
+def raise_refusal(verdict: Verdict) -> Verdict:
+    """The verdict, or its refusal as the error with the same code."""
+    if verdict.ok:
+        return verdict
+    area = verdict.code.partition(".")[0]
+    kind = StoreError if area in ("store", "clock") else RequestError
+    raise kind(verdict.code if verdict.code in CODES else "request.invalid", verdict.message)

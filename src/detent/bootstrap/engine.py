@@ -1,0 +1,310 @@
+"""`Engine`: the doors a Python program goes through; everything behind them is one function each.
+
+Opening assembles the parts (`assemble`), a verb checks its arguments (`service`), submits, and waits
+for the writer's answer. With a virtual clock nothing runs by itself: the verbs take turns inline, and
+`run_until_idle` or `advance` move time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from detent.bootstrap.aio import AsyncEngine
+from detent.bootstrap.assemble import Parts, assemble
+from detent.bootstrap.callers import raise_refusal
+from detent.bootstrap.settings import Settings, check
+from detent.definition import diff, load
+from detent.kernel.lifecycle import TERMINAL
+from detent.model import limits
+from detent.model.decision import Verdict
+from detent.model.definition import Definition
+from detent.model.errors import RequestError
+from detent.ports.store import DefinitionRow, NewArrival
+from detent.service import sending
+from detent.service.sending import Verb
+from detent.service.starting import StartRequest, check_handlers, start_submission
+
+
+class Engine:
+    """A durable engine on one store; use it as a context manager."""
+
+    def __init__(
+        self,
+        path: str | Path = ":memory:",
+        *,
+        handlers: Any = (),
+        policies: Sequence[Any] = (),
+        **settings: Any,
+    ) -> None:
+        """Open the store at `path`, own it, recover, and start working.
+
+        `handlers` are decorated functions, modules or lists of these. `policies` are checked before
+        every step of every instance started here. Further settings: `writer`, `clock`,
+        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`.
+        """
+        self._settings = check(Settings(path=str(path), **settings))
+        self._policies = tuple(policies)
+        self._parts: Parts = assemble(self._settings, handlers)
+        self.aio = AsyncEngine(self)
+
+    # starting and telling ------------------------------------------------------------------------
+
+    def start(
+        self,
+        definition: Definition | str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        namespace: str = "default",
+        priority: str = "Normal",
+        timezone: str = "UTC",
+        at: dt.datetime | dt.timedelta | None = None,
+        config: Any = None,
+        metadata: Any = None,
+        dry_run: bool = False,
+        auto_approve: bool = False,
+    ) -> str:
+        """Start an instance and return its id once it is durable; a known `key` returns the first one's."""
+        request = StartRequest(
+            data=data,
+            key=key,
+            tenant=tenant,
+            namespace=namespace,
+            priority=priority,
+            timezone=timezone,
+            at=at,
+            config=config,
+            metadata=metadata,
+            dry_run=dry_run,
+            auto_approve=auto_approve,
+            policies=self._policies,
+        )
+        return self.start_request(definition, request)
+
+    def start_request(self, definition: Definition | str, request: StartRequest) -> str:
+        """Start from a prepared request."""
+        ready = self._ready(definition, request.tenant, request.namespace)
+        parts = self._parts
+        ack, future = parts.callers.expect()
+        submission = start_submission(ready, request, parts.moment(), ack)
+        parts.submit(submission)
+        raise_refusal(parts.answer(ack, future))
+        return submission.instance
+
+    def start_many(
+        self,
+        definition: Definition | str,
+        datas: Iterable[Any],
+        *,
+        tenant: str = "default",
+        namespace: str = "default",
+        priority: str = "Normal",
+        timezone: str = "UTC",
+    ) -> list[str]:
+        """Start one instance per item of `datas`, all or none, and return their ids."""
+        ready = self._ready(definition, tenant, namespace)
+        requests = [
+            StartRequest(
+                data=data,
+                tenant=tenant,
+                namespace=namespace,
+                priority=priority,
+                timezone=timezone,
+                policies=self._policies,
+            )
+            for data in datas
+        ]
+        if len(requests) > limits.BATCH_STARTS:
+            raise RequestError(
+                "request.invalid",
+                f"a batch holds at most {limits.BATCH_STARTS}; got {len(requests)}",
+            )
+        return self._parts.start_batch(ready, requests)
+
+    def signal(
+        self, instance: str, name: str, payload: Any = None, *, id: str | None = None
+    ) -> str:
+        """Send a signal (pause, resume, cancel, update_context, or any name) and return its id once durable."""
+        parts = self._parts
+        ack, future = parts.callers.expect()
+        told = id or parts.fresh_id()
+        parts.submit(sending.signal_submission(instance, name, payload, told, ack))
+        raise_refusal(parts.answer(ack, future))
+        return told
+
+    # asking --------------------------------------------------------------------------------------
+
+    def pause(self, instance: str) -> None:
+        """Pause; in a wait the pause is held until the wait ends."""
+        self.command(instance, "pause")
+
+    def resume(self, instance: str) -> None:
+        """Go on from a pause, or withdraw one that is held."""
+        self.command(instance, "resume")
+
+    def cancel(self, instance: str) -> None:
+        """Cancel; protected parts and clean-up run first."""
+        self.command(instance, "cancel")
+
+    def retry(self, instance: str) -> None:
+        """Go on from the failed nodes of a failed instance."""
+        self.command(instance, "retry")
+
+    def resolve(self, instance: str, effect: str, action: str, result: Any = None) -> None:
+        """Decide an indeterminate effect: happened (with its result), failed, skip, or again."""
+        self.command(instance, "resolve", {"key": effect, "action": action, "result": result})
+
+    def migrate(
+        self, instance: str, definition: Definition | str | None = None, *, undo: bool = False
+    ) -> None:
+        """Move a standing instance to another version, or undo the last move."""
+        if undo or definition is None:
+            self.command(instance, "migrate", {"undo": True})
+            return
+        row = self._parts.read(lambda store: store.instance(instance))
+        if row is None:
+            raise unknown_instance(instance)
+        ready = self._ready(definition, row.tenant, row.namespace)
+        self.command(instance, "migrate", {"to": ready.hash})
+
+    def command(
+        self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
+    ) -> Verdict:
+        """Ask for a state change and return the kernel's verdict; the same `id` gets the same verdict."""
+        parts = self._parts
+        ack, future = parts.callers.expect()
+        parts.submit(sending.command_submission(instance, verb, args, id or parts.fresh_id(), ack))
+        return raise_refusal(parts.answer(ack, future))
+
+    def wait_for(
+        self,
+        instance: str,
+        state: str | Sequence[str] | None = None,
+        *,
+        timeout: float | None = 30.0,
+    ) -> str:
+        """Wait until the instance is in a state (by default any terminal one) and return it."""
+        wanted = (
+            TERMINAL if state is None else frozenset([state] if isinstance(state, str) else state)
+        )
+        return self._parts.wait_for(instance, wanted, timeout)
+
+    # definitions and handlers --------------------------------------------------------------------
+
+    def register(self, handlers: Any) -> list[str]:
+        """Register more handlers; orders that waited for them are performed now."""
+        return self._parts.register(handlers)
+
+    def deploy(
+        self, definition: Definition, *, tenant: str = "default", namespace: str = "default"
+    ) -> str:
+        """Store a definition version and return its hash; running instances keep theirs."""
+        self._parts.put_definition(definition, tenant, namespace)
+        return definition.hash
+
+    def definition(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        tenant: str = "default",
+        namespace: str = "default",
+    ) -> Definition:
+        """A stored definition: that version, or the highest one that is not deprecated."""
+        row = self._parts.read(
+            lambda store: store.find_definition(tenant, namespace, name, version)
+        )
+        return load(_found(row, name, version).body)
+
+    def deprecate(
+        self, name: str, version: int, *, tenant: str = "default", namespace: str = "default"
+    ) -> None:
+        """Leave a version out of look-ups by name; instances on it go on."""
+        found = self.definition(name, version, tenant=tenant, namespace=namespace)
+        self._parts.write(lambda store: store.deprecate_definition(found.hash, tenant, namespace))
+
+    # time ----------------------------------------------------------------------------------------
+
+    def run_until_idle(self) -> int:
+        """Virtual time: perform everything, moving the clock to each due tick; returns the tick reached."""
+        return self._parts.virtual().run_until_idle()
+
+    def advance(
+        self, by: dt.timedelta | int | None = None, *, to: dt.datetime | int | None = None
+    ) -> int:
+        """Virtual time: move by a span (or milliseconds), or to an instant (or tick)."""
+        return self._parts.virtual().advance(by, to)
+
+    def now(self) -> dt.datetime:
+        """Logical now."""
+        moment = self._parts.moment()
+        ms = moment.epoch_ms + moment.tick * moment.resolution_ms
+        return dt.datetime.fromtimestamp(ms / 1000, dt.UTC)
+
+    @property
+    def inspect(self) -> Any:
+        """Everything that only reads: show, tree, timeline, audit, explain, replay, verify …"""
+        return self._parts.inspector
+
+    # closing -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop taking work, finish the turn, release the store."""
+        self._parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _ready(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:
+        """A stored definition whose handlers are all here."""
+        if isinstance(definition, str):
+            name, _, version = definition.partition("@")
+            definition = self.definition(
+                name,
+                int(version) if version.isdigit() else None,
+                tenant=tenant,
+                namespace=namespace,
+            )
+        elif not isinstance(definition, Definition):
+            raise RequestError(
+                "request.invalid",
+                f"start needs a Definition or the name of a stored one; got {type(definition).__name__}",
+            )
+        parts = self._parts
+        if parts.known(definition, tenant, namespace):
+            return definition
+        check_handlers(definition, parts.registry.specs())
+        parts.put_definition(definition, tenant, namespace)
+        return definition
+
+
+def unknown_instance(instance: str) -> RequestError:
+    """The error for an id nobody knows."""
+    return RequestError(
+        "instance.not_found", f"there is no instance {instance!r}", instance=instance
+    )
+
+
+def _found(row: DefinitionRow | None, name: str, version: int | None) -> DefinitionRow:
+    if row is None:
+        which = f"version {version} of " if version is not None else ""
+        raise RequestError(
+            "definition.unknown", f"there is no {which}definition {name!r}; deploy it first"
+        )
+    return row
+
+
+__all__ = ["Engine", "NewArrival", "diff", "unknown_instance"]

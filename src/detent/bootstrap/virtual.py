@@ -1,0 +1,177 @@
+"""Virtual time: turns are taken inline, the clock moves only when nothing is left to do.
+
+`settle` repeats: a turn, the calls it ordered (performed together, outcomes in the order of their
+keys), and what other instances were told meanwhile in the order of their ids; so equal seeds give
+equal bytes. `run_until_idle` then moves the clock to the next due tick in one move.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from msgspec import structs
+
+from detent.model.decision import Order, Verdict
+from detent.model.errors import RequestError
+from detent.model.link import Control, Decided, MarkRequest, Submission, Submit
+from detent.runtime.clock import VirtualClock
+from detent.runtime.writer import Writer
+
+
+class Performs(Protocol):
+    """The part of the dispatcher that virtual time needs."""
+
+    def perform(self, orders: Sequence[Order]) -> list[Submission]:
+        """Perform orders to their end."""
+
+    def close(self, grace_ms: int = ...) -> None:
+        """Stop."""
+
+
+class VirtualDriver:
+    """Drives one writer; used by one thread."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        clock: VirtualClock,
+        dispatcher: Performs,
+        decided: Callable[[Decided], None],
+    ) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._decided = decided
+        self._orders: list[Order] = []
+        self._recalled: dict[str, None] = {}
+        self._told: list[Submission] = []
+
+    def open(self) -> None:
+        """Own the store and recover."""
+        self._take(self._writer.open())
+
+    def tick(self) -> int:
+        """The tick the clock stands at."""
+        return self._clock.tick()
+
+    def submit(self, items: Sequence[Any]) -> None:
+        """Queue items for the next turn."""
+        self._writer.submit(_batch(items))
+
+    def tell(self, submission: Submission) -> None:
+        """From a handler that is being performed: taken in when the calls of this turn are done."""
+        self._told.append(submission)
+
+    def settle_until(self, future: Future[Verdict]) -> None:
+        """Take turns until an answer is there; orders wait for the next settle."""
+        while not future.done():
+            decided = self._writer.turn()
+            if decided is None:
+                return
+            self._take(decided)
+
+    def settle(self) -> None:
+        """Do everything that can be done at this tick."""
+        while True:
+            self._turns()
+            if not self._orders:
+                return
+            orders, self._orders = self._orders, []
+            outcomes = self._dispatcher.perform(self._mark(orders))
+            told, self._told = sorted(self._told, key=lambda each: each.id), []
+            if not outcomes and not told:
+                return  # parked: the handlers are not registered
+            self.submit([*outcomes, *told])
+
+    def run_until_idle(self) -> int:
+        """Settle, move to the next due tick, and so on until nothing is due any more."""
+        while True:
+            self.settle()
+            due = self._writer.next_due()
+            if due is None:
+                return self.tick()
+            self._move(due)
+
+    def advance(self, by: dt.timedelta | int | None, to: dt.datetime | int | None) -> int:
+        """Move to an instant, settling at every due tick on the way."""
+        target = self._target(by, to)
+        while True:
+            self.settle()
+            due = self._writer.next_due()
+            if due is None or due > target:
+                break
+            self._move(due)
+        self._move(target)
+        self.settle()
+        return self.tick()
+
+    def close(self) -> None:
+        """Release the store."""
+        self._writer.close()
+
+    def _turns(self) -> None:
+        while True:
+            decided = self._writer.turn()
+            if decided is None:
+                return
+            self._take(decided)
+
+    def _take(self, decided: Decided) -> None:
+        self._orders += decided.orders
+        if decided.recalled:
+            recalled = dict.fromkeys(decided.recalled)
+            self._orders = [
+                order for order in self._orders if order.key not in recalled or not order.marked
+            ]
+        self._decided(decided)
+
+    def _mark(self, orders: list[Order]) -> list[Order]:
+        """Win the start marks of the orders that need one; those lost are not performed."""
+        keys = [order.key for order in orders if order.marked]
+        if not keys:
+            return orders
+        self.submit([MarkRequest(keys)])
+        won: dict[str, int] = {}
+        while True:
+            decided = self._writer.turn()
+            if decided is None:
+                break
+            won.update(decided.marked)
+            self._take(decided)
+        return [
+            structs.replace(order, dispatch=won[order.key]) if order.marked else order
+            for order in orders
+            if not order.marked or order.key in won
+        ]
+
+    def _move(self, tick: int) -> None:
+        if tick > self._clock.tick():
+            self._clock.advance(tick)
+
+    def _target(self, by: dt.timedelta | int | None, to: dt.datetime | int | None) -> int:
+        clock = self._clock
+        if (by is None) == (to is None):
+            raise RequestError(
+                "request.invalid", "advance needs either a span or `to`, and not both"
+            )
+        if by is not None:
+            ms = by // dt.timedelta(milliseconds=1) if isinstance(by, dt.timedelta) else by
+            target = clock.tick() + -(-ms // clock.resolution_ms)
+        elif isinstance(to, dt.datetime):
+            target = -(-(int(to.timestamp() * 1000) - clock.epoch_ms) // clock.resolution_ms)
+        else:
+            target = int(to or 0)
+        if target < clock.tick():
+            raise RequestError("request.invalid", "time cannot go back; advance to a later instant")
+        return target
+
+
+def _batch(items: Sequence[Any]) -> Submit:
+    return Submit(
+        [each for each in items if isinstance(each, Submission)],
+        [each for each in items if isinstance(each, MarkRequest)],
+        [each for each in items if isinstance(each, Control)],
+    )

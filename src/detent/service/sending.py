@@ -1,0 +1,46 @@
+"""Signals and commands for an instance, as submissions."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from detent.model import limits
+from detent.model.errors import RequestError
+from detent.model.inputs import Commanded, SignalReceived, encode_input
+from detent.model.link import Submission
+from detent.model.payload import encode_payload
+
+CONTROL = ("pause", "resume", "cancel", "update_context")
+Verb = Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
+
+
+def signal_submission(instance: str, name: str, payload: Any, id: str, ack: int) -> Submission:
+    """A signal: one of the control words, or any name of the caller's own."""
+    wire = signal_name(name)
+    if wire == "update_context" and not isinstance(payload, dict):
+        raise RequestError("payload.invalid", "update_context needs an object to merge into data")
+    encode_payload(payload, where="payload")
+    told = SignalReceived(name=wire, payload=payload, id=id)
+    return Submission(instance, encode_input(told), ack=ack, id=id)
+
+
+def signal_name(name: Any) -> str:
+    """The wire name: control words as they are, others behind `custom:`."""
+    if isinstance(name, dict) and list(name) == ["custom"]:
+        name = name["custom"]
+    elif name in CONTROL:
+        return str(name)
+    bare = name.removeprefix("custom:") if isinstance(name, str) else ""
+    if not 0 < len(bare) <= limits.NAME_CHARS or "\x00" in bare:
+        raise RequestError(
+            "request.invalid",
+            f"a signal needs a name of 1 to {limits.NAME_CHARS} characters; got {name!r}",
+        )
+    return f"custom:{bare}"
+
+
+def command_submission(instance: str, verb: Verb, args: Any, id: str, ack: int) -> Submission:
+    """A call that can be refused."""
+    encode_payload(args, where="arguments")
+    told = Commanded(verb=verb, id=id, args=args)
+    return Submission(instance, encode_input(told), ack=ack, id=id, ask=True)

@@ -1,0 +1,201 @@
+"""Starting an instance: check everything that can be checked, then one input and one birth."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from zoneinfo import available_timezones
+
+import jsonschema_rs
+from msgspec import Raw, Struct
+
+from detent.kernel.builtin import MOVES
+from detent.model import limits
+from detent.model.decision import Birth, HandlerSpec
+from detent.model.definition import Definition, Step
+from detent.model.errors import RequestError
+from detent.model.ids import derived_id
+from detent.model.inputs import Started, encode_input
+from detent.model.link import Submission
+from detent.model.payload import encode_payload
+from detent.service.blocks import every_step
+
+PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
+
+
+class StartRequest(Struct, frozen=True, kw_only=True):
+    """What a caller asks for, as given."""
+
+    data: Any = None
+    config: Any = None
+    metadata: Any = None
+    key: str | None = None
+    tenant: str = "default"
+    namespace: str = "default"
+    priority: str = "Normal"
+    timezone: str = "UTC"
+    at: dt.datetime | dt.timedelta | None = None
+    dry_run: bool = False
+    auto_approve: bool = False
+    policies: tuple[Any, ...] = ()
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """How a request's instants become ticks, and where fresh ids and seeds come from."""
+
+    tick: int
+    epoch_ms: int
+    resolution_ms: int
+    fresh_id: str
+    seed: str
+
+
+def start_submission(
+    definition: Definition, request: StartRequest, now: Moment, ack: int
+) -> Submission:
+    """The submission that makes a new instance; raises RequestError with nothing written."""
+    check_labels(request.tenant, request.namespace)
+    if request.priority not in PRIORITIES:
+        raise RequestError(
+            "request.invalid",
+            f"priority must be one of {', '.join(PRIORITIES)}; got {request.priority!r}",
+        )
+    check_timezone(request.timezone)
+    check_schema(definition, request.data)
+    instance = now.fresh_id
+    if request.key is not None:
+        instance = instance_id(request.tenant, request.key, dry_run=request.dry_run)
+    priority = PRIORITIES[request.priority]
+    started = Started(
+        instance=instance,
+        tenant=request.tenant,
+        namespace=request.namespace,
+        definition=definition.hash,
+        priority=priority,
+        timezone=request.timezone,
+        data=_checked("data", request.data),
+        config=_checked("config", request.config),
+        metadata=_checked("metadata", request.metadata),
+        key=request.key,
+        at=None if request.at is None else tick_of(request.at, now),
+        dry_run=request.dry_run,
+        auto_approve=request.auto_approve,
+        policies=request.policies,
+        seed=now.seed,
+    )
+    birth = Birth(
+        id=instance,
+        tenant=request.tenant,
+        namespace=request.namespace,
+        definition=definition.hash,
+        priority=priority,
+        key=request.key,
+    )
+    return Submission(instance, encode_input(started), ack=ack, birth=birth)
+
+
+def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
+    """The id of the instance a key stands for."""
+    if not isinstance(key, str) or not 0 < len(key) <= limits.KEY_CHARS:
+        raise RequestError(
+            "request.invalid",
+            f"key must be text of 1 to {limits.KEY_CHARS} characters; got {key!r}",
+        )
+    return derived_id(tenant, "dry-run" if dry_run else "instance", key)
+
+
+def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) -> None:
+    """Refuse a definition that names a handler nobody here performs; constant params are checked too."""
+    unknown = {}
+    for step in every_step(definition):
+        if step.handler not in MOVES and step.handler not in handlers and not step.queue_name:
+            unknown.setdefault(step.handler, step.id)
+    for policy in definition.body.policies:
+        if policy.handler and policy.handler not in handlers:
+            unknown.setdefault(policy.handler, "policies")
+    if unknown:
+        named = ", ".join(f"{name!r} (block {block})" for name, block in unknown.items())
+        raise RequestError(
+            "handler.unknown",
+            f"no handler is registered for {named}; register it with Engine(handlers=[...]) first",
+            handlers=sorted(unknown),
+        )
+    for step in every_step(definition):
+        _check_params(step, handlers.get(step.handler))
+
+
+def _check_params(step: Step, spec: HandlerSpec | None) -> None:
+    if spec is None or spec.schema is None or "{{" in str(step.params):
+        return
+    fault = next(
+        iter(jsonschema_rs.validator_for(spec.schema).iter_errors(step.params or {})), None
+    )
+    if fault is not None:
+        place = "/".join(map(str, fault.instance_path)) or "params"
+        raise RequestError(
+            "request.invalid",
+            f"block {step.id!r}: {place} does not fit handler {step.handler!r}: {fault.message}",
+        )
+
+
+def check_schema(definition: Definition, data: Any) -> None:
+    """Refuse data that does not match the definition's input schema."""
+    schema = definition.body.input_schema
+    if schema is None:
+        return
+    faults = [
+        {"pointer": "/" + "/".join(map(str, fault.instance_path)), "reason": fault.message}
+        for fault in jsonschema_rs.validator_for(schema).iter_errors(data)
+    ]
+    if faults:
+        text = "; ".join(f"{fault['pointer']}: {fault['reason']}" for fault in faults[:10])
+        raise RequestError(
+            "payload.schema", f"data does not match the input schema: {text}", faults=faults
+        )
+
+
+def check_timezone(name: str) -> None:
+    """Refuse an unknown time zone; never UTC by silence."""
+    if name not in _zones():
+        raise RequestError(
+            "request.invalid", f"timezone must be an IANA name such as Europe/Paris; got {name!r}"
+        )
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _checked(name: str, value: Any) -> Raw | None:
+    """A section of the context as the bytes that will be stored."""
+    return (
+        None
+        if value is None
+        else Raw(encode_payload(value, where=name, limit=limits.CONTEXT_BYTES))
+    )
+
+
+def check_labels(tenant: str, namespace: str) -> None:
+    """Refuse a tenant or namespace that is no short text."""
+    for label, value in (("tenant", tenant), ("namespace", namespace)):
+        if not isinstance(value, str) or not 0 < len(value) <= limits.NAME_CHARS or "\x00" in value:
+            raise RequestError(
+                "request.invalid",
+                f"{label} must be text of 1 to {limits.NAME_CHARS} characters; got {value!r}",
+            )
+
+
+def tick_of(at: dt.datetime | dt.timedelta, now: Moment) -> int:
+    """The first tick not before an instant."""
+    if isinstance(at, dt.timedelta):
+        ms = now.epoch_ms + now.tick * now.resolution_ms + at // dt.timedelta(milliseconds=1)
+    else:
+        if at.tzinfo is None:
+            raise RequestError(
+                "request.invalid", "at must carry a time zone, e.g. datetime(..., tzinfo=UTC)"
+            )
+        ms = int(at.timestamp() * 1000)
+    return max(0, -(-(ms - now.epoch_ms) // now.resolution_ms))
