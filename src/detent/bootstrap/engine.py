@@ -51,6 +51,16 @@ class Engine:
         self._parts: Parts = assemble(self._settings, handlers)
         self.aio = AsyncEngine(self)
 
+    @classmethod
+    def over(cls, parts: Parts, policies: Sequence[Any] = ()) -> Self:
+        """An engine of parts that are open already; for tests that bring a store of their own."""
+        engine = cls.__new__(cls)
+        engine._settings = parts.settings
+        engine._policies = tuple(policies)
+        engine._parts = parts
+        engine.aio = AsyncEngine(engine)
+        return engine
+
     # starting and telling ------------------------------------------------------------------------
 
     def start(

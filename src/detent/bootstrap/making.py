@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from detent.bootstrap.known_handlers import recall, registration
 from detent.bootstrap.settings import Settings
 from detent.model import limits
+from detent.model.decision import HandlerSpec
 from detent.model.errors import StoreError
 from detent.model.ids import timed_id
+from detent.model.link import Submit
 from detent.ports.store import Meta, Owner
 from detent.runtime.clock import SteppedClock, TurnClock, VirtualClock, WallClock, wall_time_ms
 from detent.runtime.writer import Writer
@@ -90,7 +93,15 @@ def chance_of(seed: str | None) -> Callable[[int], bytes]:
     return derived
 
 
-def make_writer(settings: Settings, owner: Owner, chance: Callable[[int], bytes]) -> Writer:
-    """A writer with a connection of its own."""
+def make_writer(
+    settings: Settings,
+    owner: Owner,
+    chance: Callable[[int], bytes],
+    handlers: Mapping[str, HandlerSpec],
+) -> Writer:
+    """A writer with a connection of its own; it knows these handlers before its first turn."""
     store = open_or_create(settings)
-    return Writer(store, make_clock(store.meta(), settings), settings.turns, owner, chance)
+    writer = Writer(store, make_clock(store.meta(), settings), settings.turns, owner, chance)
+    known = {**recall(store), **handlers}
+    writer.submit(Submit(control=[registration(known)]))
+    return writer

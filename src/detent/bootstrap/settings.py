@@ -25,6 +25,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     epoch_ms: int | None = None
     max_in_flight: int = 1_000
     threads: int | None = None
+    switch_interval_ms: float | None = 1.0  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     turns: WriterSettings = WriterSettings()
 

@@ -15,6 +15,7 @@ class WakeListener:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._woken = woken
+        self._closed = False
         self._thread = threading.Thread(target=self._listen, name="detent-wake", daemon=True)
 
     @property
@@ -29,6 +30,7 @@ class WakeListener:
 
     def close(self) -> None:
         """Stop listening."""
+        self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -38,5 +40,7 @@ class WakeListener:
             try:
                 self._socket.recv(64)
             except OSError:
+                return
+            if self._closed:
                 return
             self._woken()

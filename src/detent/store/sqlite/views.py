@@ -35,6 +35,7 @@ ORDER BY d.since, d.effect LIMIT ?3
 """
 _BLOB = "SELECT body FROM blob WHERE inst = ? AND digest = ?"
 _FIGURES = {
+    "total_changes": "SELECT total_changes()",  # rows this connection has written
     "instances": "SELECT coalesce(max(n), 0) FROM instance",
     "busy": "SELECT count(*) FROM instance INDEXED BY instance_busy WHERE busy = 1",
     "journal_rows": "SELECT coalesce(max(pos), 0) FROM journal",

@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m bench [figure ...]` measures the performance budget on this machine."""

@@ -1,0 +1,306 @@
+"""`Visitor`: the verbs of an engine for a process that does not own the store.
+
+It leaves arrivals and waits for their verdicts, so the owner decides everything. `reach` gives
+whichever is right: a visitor while somebody owns the store, else an engine without handlers that
+carries the request out and goes away again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from detent.bootstrap.callers import raise_refusal
+from detent.bootstrap.engine import Engine
+from detent.bootstrap.known_handlers import recall
+from detent.bootstrap.making import chance_of, make_clock
+from detent.bootstrap.owners import living_owner
+from detent.bootstrap.settings import Settings
+from detent.definition import load
+from detent.kernel.fork import ForkRequest
+from detent.kernel.lifecycle import TERMINAL
+from detent.model import limits
+from detent.model.decision import Birth, Verdict
+from detent.model.definition import Definition
+from detent.model.errors import RequestError, StoreError
+from detent.model.ids import partition_of, timed_id
+from detent.model.inputs import encode_input
+from detent.model.link import Submission
+from detent.model.snapshot import decode_snapshot
+from detent.ports.store import DefinitionRow, InstanceRow, NewArrival
+from detent.runtime.clock import wall_time_ms
+from detent.runtime.turn import CLOCK_ACCEPTED
+from detent.service import sending
+from detent.service.proving import fork_input
+from detent.service.sending import Verb
+from detent.service.starting import Moment, StartRequest, check_handlers, start_submission
+from detent.store.sqlite import SqliteStore, open_store
+
+_FIRST_PAUSE_S = 0.005
+_LONGEST_PAUSE_S = 0.25
+
+
+class Visitor:
+    """Sends to the owner of a store, through the store; use it as a context manager."""
+
+    def __init__(self, path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS) -> None:
+        """Open the store at `path`, which must exist; an ask waits for `timeout_ms` at most."""
+        self._settings = Settings(path=str(path))
+        self._store: SqliteStore = open_store(path, create=None)
+        self._meta = self._store.meta()
+        self._clock = make_clock(self._meta, self._settings)
+        self._chance = chance_of(None)
+        self._timeout_ms = timeout_ms
+
+    # starting and telling ------------------------------------------------------------------------
+
+    def start(
+        self,
+        definition: Definition | str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        namespace: str = "default",
+        **more: Any,
+    ) -> str:
+        """Start an instance and return its id once it is durable; further options as `Engine.start`."""
+        request = StartRequest(data=data, key=key, tenant=tenant, namespace=namespace, **more)
+        ready = self._stored(definition, tenant, namespace)
+        check_handlers(ready, recall(self._store))
+        made = start_submission(ready, request, self._moment(), 0)
+        self._leave(made, f"start:{made.instance}")
+        return made.instance
+
+    def signal(self, instance: str, name: str, payload: Any = None, *, id: str | None = None) -> str:
+        """Send a signal and return its id once it is durable."""
+        row = self._row(instance)
+        if row.state in TERMINAL:
+            raise RequestError(
+                "instance.terminal", f"the instance is {row.state}; it takes no signals"
+            )
+        told = id or self._fresh_id()
+        self._leave(sending.signal_submission(instance, name, payload, told, 0), told)
+        return told
+
+    # asking --------------------------------------------------------------------------------------
+
+    def pause(self, instance: str) -> None:
+        """Pause; in a wait the pause is held until the wait ends."""
+        self.command(instance, "pause")
+
+    def resume(self, instance: str) -> None:
+        """Go on from a pause, or withdraw one that is held."""
+        self.command(instance, "resume")
+
+    def cancel(self, instance: str) -> None:
+        """Cancel; protected parts and clean-up run first."""
+        self.command(instance, "cancel")
+
+    def retry(self, instance: str) -> None:
+        """Go on from the failed nodes of a failed instance."""
+        self.command(instance, "retry")
+
+    def resolve(self, instance: str, effect: str, action: str, result: Any = None) -> None:
+        """Decide an indeterminate effect: happened (with its result), failed, skip, or again."""
+        self.command(instance, "resolve", {"key": effect, "action": action, "result": result})
+
+    def migrate(
+        self, instance: str, definition: Definition | str | None = None, *, undo: bool = False
+    ) -> None:
+        """Move a standing instance to another version, or undo the last move."""
+        if undo or definition is None:
+            self.command(instance, "migrate", {"undo": True})
+            return
+        row = self._row(instance)
+        ready = self._stored(definition, row.tenant, row.namespace)
+        self.command(instance, "migrate", {"to": ready.hash})
+
+    def command(
+        self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
+    ) -> Verdict:
+        """Ask for a state change and wait for the owner's verdict; the same `id` gets the same one."""
+        self._row(instance)
+        asked = id or self._fresh_id()
+        self._leave(sending.command_submission(instance, verb, args, asked, 0), asked)
+        verdict = self._poll(lambda: self._store.verdict(asked)[1], self._timeout_ms / 1000)
+        if verdict is None:
+            raise self._no_answer(asked)
+        return raise_refusal(verdict)
+
+    def wait_for(
+        self, instance: str, state: str | Sequence[str] | None = None, *, timeout: float = 30.0
+    ) -> str:
+        """Wait until the instance is in a state (by default any terminal one) and return it."""
+        wanted = TERMINAL if state is None else frozenset([state] if isinstance(state, str) else state)
+
+        def reached() -> str | None:
+            now = self._row(instance).state
+            return now if now in wanted else None
+
+        found = self._poll(reached, timeout)
+        if found is None:
+            raise RequestError(
+                "request.timeout",
+                f"instance {instance} is not {' or '.join(sorted(wanted))} yet; `explain` says why",
+            )
+        return found
+
+    # forking and the clock -----------------------------------------------------------------------
+
+    def fork(
+        self,
+        instance: str,
+        *,
+        seq: int = 0,
+        before: str = "",
+        data: Any = None,
+        dry_run: bool = False,
+    ) -> str:
+        """Start a new instance from the record of one: after row `seq`, or before a node."""
+        row = self._row(instance)
+        request = ForkRequest(
+            instance=self._fresh_id(),
+            seq=seq,
+            before=before,
+            data=data,
+            dry_run=dry_run,
+            seed=self._chance(8).hex(),
+        )
+        forked = fork_input(self._store, instance, None, request)
+        birth = Birth(
+            id=forked.instance,
+            tenant=row.tenant,
+            namespace=row.namespace,
+            definition=decode_snapshot(forked.snapshot).definition,
+            priority=row.priority,
+        )
+        made = Submission(forked.instance, encode_input(forked), birth=birth)
+        self._leave(made, f"start:{forked.instance}")
+        return forked.instance
+
+    def accept_clock(self) -> int:
+        """Let the engine go on although the wall clock jumped; the milliseconds it had jumped."""
+        last = max((row.tick for row in self._store.partitions()), default=0)
+        now = self._clock.tick()
+        self._store.put_setting(CLOCK_ACCEPTED, str(now))
+        return max(0, now - last) * self._meta.resolution_ms
+
+    # closing -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let the store go."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # inside --------------------------------------------------------------------------------------
+
+    def _leave(self, told: Submission, id: str) -> None:
+        p = partition_of(told.instance, self._meta.partitions)
+        salt = self._chance(16) if told.birth is not None else b""
+        arrival = NewArrival(id, p, told.instance, told.body, told.birth, salt)
+        self._store.enqueue([arrival], self._moment().tick)
+
+    def _poll(self, look: Callable[[], Any], seconds: float) -> Any:
+        """Look until something is there, less and less often."""
+        end = time.monotonic() + seconds
+        pause = _FIRST_PAUSE_S
+        while True:
+            found = look()
+            left = end - time.monotonic()
+            if found is not None or left <= 0:
+                return found
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+    def _no_answer(self, asked: str) -> RequestError:
+        owner = living_owner(self._store)
+        whose = (
+            f"process {owner.pid} on {owner.host} owns the store but has not answered"
+            if owner is not None
+            else "nobody owns the store now; start its engine, and it will be carried out"
+        )
+        seconds = self._timeout_ms / 1000
+        return RequestError(
+            "request.timeout", f"no verdict on {asked} within {seconds:g} s: {whose}", id=asked
+        )
+
+    def _row(self, instance: str) -> InstanceRow:
+        row = self._store.instance(instance)
+        if row is None:
+            raise RequestError(
+                "instance.not_found", f"there is no instance {instance!r}", instance=instance
+            )
+        return row
+
+    def _stored(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:
+        if isinstance(definition, str):
+            name, _, version = definition.partition("@")
+            number = int(version) if version.isdigit() else None
+            row = self._store.find_definition(tenant, namespace, name, number)
+            if row is None:
+                raise RequestError(
+                    "definition.unknown", f"there is no definition {definition!r}; deploy it first"
+                )
+            return load(row.body)
+        row = DefinitionRow(
+            definition.hash,
+            tenant,
+            namespace,
+            definition.name,
+            definition.version,
+            definition.canonical,
+            False,
+            self._clock.wall_ms(),
+        )
+        self._store.put_definition(row)
+        return definition
+
+    def _moment(self) -> Moment:
+        tick = max((row.tick for row in self._store.partitions()), default=0)
+        if self._meta.clock == "wall":
+            tick = max(tick, self._clock.tick())
+        return Moment(
+            tick=tick,
+            epoch_ms=self._meta.epoch_ms,
+            resolution_ms=self._meta.resolution_ms,
+            fresh_id=self._fresh_id(),
+            seed=self._chance(8).hex(),
+        )
+
+    def _fresh_id(self) -> str:
+        return timed_id(wall_time_ms(), self._chance(10))
+
+
+@contextmanager
+def reach(path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS) -> Iterator[Engine | Visitor]:
+    """Whoever can carry a request out: the owner of the store through a visitor, or an engine here."""
+    with _door(path, timeout_ms) as door:
+        yield door
+
+
+def _door(path: str | Path, timeout_ms: int) -> Engine | Visitor:
+    visitor = Visitor(path, timeout_ms=timeout_ms)
+    if living_owner(visitor._store) is not None:  # noqa: SLF001 - its own module
+        return visitor
+    visitor.close()
+    try:
+        return Engine(path)
+    except StoreError as error:
+        if error.code != "store.owned":
+            raise
+        return Visitor(path, timeout_ms=timeout_ms)  # somebody was quicker
