@@ -81,7 +81,7 @@ def _row(figure: Figure) -> str:
 def _write(lines: list[dict[str, object]], here: str) -> None:
     """Replace the lines of the figures just measured; others measured here before are kept."""
     RESULTS.mkdir(exist_ok=True)
-    slug = re.sub(r"[^a-z0-9]+", "-", here.split(",")[0].lower()).strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", here.split(",", maxsplit=1)[0].lower()).strip("-")
     path = RESULTS / f"{slug}.jsonl"
     kept: dict[str, object] = {}
     if path.exists():

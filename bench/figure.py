@@ -64,6 +64,6 @@ def machine() -> str:
                 model = line.partition(":")[2].strip()
                 break
     return (
-        f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, "
-        f"SQLite {apsw.sqlite_lib_version()}, detent {detent.__version__}"
+        f"{model}, {os.cpu_count()} cores, {platform.system()}, "
+        f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, detent {detent.__version__}"
     )

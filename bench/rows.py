@@ -16,9 +16,12 @@ def rows_per_step(count: int = 1_000) -> dict[str, float]:
 
 
 def _count(count: int, *, batch: bool) -> float:
-    with place() as directory, detent.Engine(
-        directory / "rows.db", clock="virtual", handlers=HANDLERS, seed="rows"
-    ) as engine:
+    with (
+        place() as directory,
+        detent.Engine(
+            directory / "rows.db", clock="virtual", handlers=HANDLERS, seed="rows"
+        ) as engine,
+    ):
         engine.deploy(W1)
         # virtual time takes its turns on this very connection, with the same code as the writer
         changes = engine._parts.read(lambda store: store.statistics)  # noqa: SLF001

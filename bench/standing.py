@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import detent
@@ -37,13 +38,14 @@ async def hang() -> None:
 def sleepers(count: int = SLEEPERS) -> list[Figure]:
     """Many waiting instances: their size, the idle cost, and how late a wave of due ones is."""
     long = detent.sequence("long", detent.wait("w", duration="30d"))
-    with place() as directory, detent.Engine(
-        directory / "s.db", handlers=[*HANDLERS, note]
-    ) as engine:
+    with (
+        place() as directory,
+        detent.Engine(directory / "s.db", handlers=[*HANDLERS, note]) as engine,
+    ):
         for _ in range(count // 10_000):
             last = engine.start_many(long, [{"i": i} for i in range(10_000)])[-1]
         engine.wait_for(last, "waiting", timeout=120)
-        size = _bytes_each(directory / "s.db", count)
+        size = _bytes_each(directory / "s.db")
         time.sleep(2)
         before = time.process_time()
         time.sleep(5)
@@ -56,7 +58,7 @@ def sleepers(count: int = SLEEPERS) -> list[Figure]:
     ]
 
 
-def _bytes_each(path: Path, count: int) -> float:
+def _bytes_each(path: Path) -> float:
     from detent.store.sqlite import open_store
 
     store = open_store(path, create=None, read_only=True)
@@ -94,11 +96,18 @@ def _wave(engine: detent.Engine, path: Path) -> float:
 
 
 def recovery(open_instances: int = SLEEPERS, in_flight: int = DUE) -> list[Figure]:
-    """Kill a process with many open instances and calls in flight; time the next one's first turn."""
+    """Kill a process with many open instances and calls in flight; time the first turn after."""
     with place() as directory:
         path = directory / "r.db"
         child = subprocess.Popen(
-            [sys.executable, "-m", "bench.standing", str(path), str(open_instances), str(in_flight)],
+            [
+                sys.executable,
+                "-m",
+                "bench.standing",
+                str(path),
+                str(open_instances),
+                str(in_flight),
+            ],
             stdout=subprocess.PIPE,
         )
         if child.stdout is None or child.stdout.readline().strip() != b"ready":
@@ -141,11 +150,15 @@ def history(iterations: int = 10_000) -> list[Figure]:
     )
     with place() as directory, detent.Engine(directory / "h.db", handlers=[stamp]) as engine:
         engine.wait_for(engine.start(forever), timeout=300)
-    gaps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(stamps)]
     early, late = sorted(gaps[500:1_500])[500], sorted(gaps[-1_000:])[500]
     return [
         Figure(
-            "history", late / early, "of a fresh step", budget=1.2, lower=True,
+            "history",
+            late / early,
+            "of a fresh step",
+            budget=1.2,
+            lower=True,
             extra={"fresh_us": round(early * 1e6), "old_us": round(late * 1e6)},
         )
     ]

@@ -29,9 +29,10 @@ def w1(floor: float, peer: float | None) -> list[Figure]:
     """Three-step instances with user handlers, default settings, both places of the writer."""
     figures = []
     for mode, budget in (("thread", 7_000), ("process", 10_000)):
-        with place() as directory, detent.Engine(
-            directory / "w1.db", writer=mode, handlers=HANDLERS
-        ) as engine:
+        with (
+            place() as directory,
+            detent.Engine(directory / "w1.db", writer=mode, handlers=HANDLERS) as engine,
+        ):
             timed_w1(engine, 1_000)  # warm
             value = max(timed_w1(engine, INSTANCES) for _ in range(2))
             single = timed_w1(engine, INSTANCES // 2, batch=False)
@@ -42,8 +43,14 @@ def w1(floor: float, peer: float | None) -> list[Figure]:
             extra |= rows_per_step()
         figures.append(
             Figure(
-                name, value, "steps/s", budget=budget, floor=floor,
-                peer="dbos" if peer else None, peer_value=peer, extra=extra,
+                name,
+                value,
+                "steps/s",
+                budget=budget,
+                floor=floor,
+                peer="dbos" if peer else None,
+                peer_value=peer,
+                extra=extra,
             )
         )
     share = figures[0].value / floor
@@ -69,9 +76,12 @@ def noisy() -> list[Figure]:
     figures = []
     loud = detent.sequence("loud", detent.step("burn", burn, params={"ms": 60_000}))
     for mode, budget in (("thread", 0.4), ("process", 0.9)):
-        with place() as directory, detent.Engine(
-            directory / "noisy.db", writer=mode, handlers=[*HANDLERS, burn]
-        ) as engine:
+        with (
+            place() as directory,
+            detent.Engine(
+                directory / "noisy.db", writer=mode, handlers=[*HANDLERS, burn]
+            ) as engine,
+        ):
             quiet = timed_w1(engine, INSTANCES // 2)
             noise = engine.start(loud)
             share = timed_w1(engine, INSTANCES // 2) / quiet

@@ -130,8 +130,8 @@ def test_a_commit_against_another_version_fails_whole(world, store, version):
 def test_a_change_of_an_instance_that_does_not_exist_fails_whole(world, store):
     world.commit(a_change("one"))
     before = everything(store)
-    for row_changed in (True, False):
-        ghost = a_change("ghost", n=999, version=2, row_changed=row_changed)
+    for version, row_changed in ((1, True), (2, True), (2, False)):
+        ghost = a_change("ghost", n=999, version=version, row_changed=row_changed)
         refusal = refused(store, world.turn([world.next_change("one"), ghost]))
         assert (refusal.code, refusal.details["instances"]) == ("store.conflict", ["ghost"])
         assert everything(store) == before
@@ -176,7 +176,7 @@ def test_a_turn_of_any_size_is_whole(world, store, count):
     assert len(set(born.numbers.values())) == count
     world.commit(*[world.next_change(id) for id in ids])
     loaded = store.load(ids)
-    assert list(sorted(loaded)) == ids
+    assert sorted(loaded) == ids
     assert {row.version for row in loaded.values()} == {2}
     assert {row.body for row in loaded.values()} == {f"snapshot 2 of {id}".encode() for id in ids}
     scan = store.journal_scan(0, 10 * count)

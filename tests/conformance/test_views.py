@@ -33,7 +33,7 @@ def filled(world, store):
 
 
 FILTERS = {
-    "everything": (Page(), lambda row: True),
+    "everything": (Page(), lambda row: row.n > 0),
     "a tenant": (Page(tenant="acme"), lambda row: row.tenant == "acme"),
     "a tenant and states": (
         Page(tenant="other", states=("failed", "running", "failed")),
@@ -55,7 +55,7 @@ FILTERS = {
             (row.tenant, row.parent) == ("acme", "father") and row.state in ("waiting", "completed")
         ),
     ),
-    "nothing": (Page(tenant="nobody"), lambda row: False),
+    "nothing": (Page(tenant="nobody"), lambda row: row.tenant == "nobody"),
 }
 
 

@@ -1,1 +1,1 @@
-"""Puts the parts together: settings to store, clock, writer, dispatcher, and the `Engine` users import."""
+"""Puts the parts together: settings to store, clock, writer, dispatcher, and the `Engine`."""

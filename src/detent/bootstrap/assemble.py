@@ -1,7 +1,8 @@
 """Assembling an engine: reader, registry, dispatcher, link, and how they are wired to each other.
 
-With a wall or stepped clock the writer works behind a link (a thread or a process) and answers through
-`decided`. With a virtual clock there is no link: `VirtualDriver` takes turns in the caller's thread.
+With a wall or stepped clock the writer works behind a link (a thread or a process) and answers
+through `decided`. With a virtual clock there is no link: `VirtualDriver` takes turns in the
+caller's thread.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.starting import Moment, StartRequest, start_submission
-from detent.store.sqlite import SqliteStore
+from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
+MEMORY = ":memory:"
 
 
 class Link(Protocol):
@@ -74,7 +76,13 @@ class Parts:
         self._closed = False
         self._valid_until_ms = 0
         self.held = ""
-        self.inspector = Inspector(self)
+        memory = settings.path == MEMORY
+        self.inspector = Inspector(
+            (lambda: store)
+            if memory
+            else (lambda: open_store(settings.path, create=None, read_only=True)),
+            shared=memory,
+        )
 
     # wiring --------------------------------------------------------------------------------------
 
@@ -112,7 +120,7 @@ class Parts:
             self.callers.forget(ack)
             raise RequestError(
                 "request.timeout",
-                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; asking again with the same id is safe",
+                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
             ) from None
 
     def tell(self, submission: Submission) -> Verdict:
@@ -318,6 +326,7 @@ class Parts:
         if self._link is not None:
             self._link.close()
         self.callers.fail_all(closed())
+        self.inspector.close()
         with self._lock:
             self._closed = True
             self._store.close()
@@ -325,7 +334,7 @@ class Parts:
 
 def assemble(settings: Settings, handlers: Any) -> Parts:
     """Open the store and start an engine's parts."""
-    if settings.path == ":memory:" and settings.clock != "virtual":
+    if settings.path == MEMORY and settings.clock != "virtual":
         directory = tempfile.mkdtemp(prefix="detent-")
         settings = msgspec.structs.replace(settings, path=f"{directory}/detent.db")
     store = open_or_create(settings)

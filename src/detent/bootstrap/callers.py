@@ -1,4 +1,4 @@
-"""Callers waiting for the writer: answers by number, and people waiting for an instance to get somewhere."""
+"""Callers who wait for the writer: answers by number, and instances on their way somewhere."""
 
 from __future__ import annotations
 

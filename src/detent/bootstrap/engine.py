@@ -1,8 +1,8 @@
 """`Engine`: the doors a Python program goes through; everything behind them is one function each.
 
-Opening assembles the parts (`assemble`), a verb checks its arguments (`service`), submits, and waits
-for the writer's answer. With a virtual clock nothing runs by itself: the verbs take turns inline, and
-`run_until_idle` or `advance` move time.
+Opening assembles the parts (`assemble`), a verb checks its arguments (`service`), submits, and
+waits for the writer's answer. With a virtual clock nothing runs by itself: the verbs take turns
+inline, and `run_until_idle` or `advance` move time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,23 @@ from typing import Any, Self
 from detent.bootstrap.aio import AsyncEngine
 from detent.bootstrap.assemble import Parts, assemble
 from detent.bootstrap.callers import raise_refusal
+from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import Settings, check
-from detent.definition import diff, load
+from detent.definition import load
+from detent.kernel.explain import Explanation
+from detent.kernel.fork import ForkRequest
 from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.replay import Replay
 from detent.model import limits
-from detent.model.decision import Verdict
+from detent.model.decision import Birth, Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.ports.store import DefinitionRow, NewArrival
+from detent.model.inputs import encode_input
+from detent.model.link import Submission
+from detent.model.snapshot import decode_snapshot
+from detent.ports.store import DefinitionRow
 from detent.service import sending
+from detent.service.proving import fork_input
 from detent.service.sending import Verb
 from detent.service.starting import StartRequest, check_handlers, start_submission
 
@@ -79,7 +87,7 @@ class Engine:
         dry_run: bool = False,
         auto_approve: bool = False,
     ) -> str:
-        """Start an instance and return its id once it is durable; a known `key` returns the first one's."""
+        """Start an instance and return its id once it is durable; a known `key` gives the first's."""
         request = StartRequest(
             data=data,
             key=key,
@@ -139,7 +147,7 @@ class Engine:
     def signal(
         self, instance: str, name: str, payload: Any = None, *, id: str | None = None
     ) -> str:
-        """Send a signal (pause, resume, cancel, update_context, or any name) and return its id once durable."""
+        """Send a signal (a control word, or any name) and return its id once it is durable."""
         parts = self._parts
         ack, future = parts.callers.expect()
         told = id or parts.fresh_id()
@@ -185,7 +193,7 @@ class Engine:
     def command(
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
-        """Ask for a state change and return the kernel's verdict; the same `id` gets the same verdict."""
+        """Ask for a state change; the kernel's verdict, and the same one for the same `id`."""
         parts = self._parts
         ack, future = parts.callers.expect()
         parts.submit(sending.command_submission(instance, verb, args, id or parts.fresh_id(), ack))
@@ -241,7 +249,7 @@ class Engine:
     # time ----------------------------------------------------------------------------------------
 
     def run_until_idle(self) -> int:
-        """Virtual time: perform everything, moving the clock to each due tick; returns the tick reached."""
+        """Virtual time: perform everything, moving from due tick to due tick; the tick reached."""
         return self._parts.virtual().run_until_idle()
 
     def advance(
@@ -256,9 +264,52 @@ class Engine:
         ms = moment.epoch_ms + moment.tick * moment.resolution_ms
         return dt.datetime.fromtimestamp(ms / 1000, dt.UTC)
 
+    def explain(self, instance: str) -> Explanation:
+        """Why an instance stands still, what would release it, and when it can move by itself."""
+        return self.inspect.explain(instance, tick=self._parts.moment().tick)
+
+    def replay(self, instance: str) -> Replay:
+        """Run an instance again from its record, with no effect, and compare entry by entry."""
+        return self.inspect.replay(instance)
+
+    def fork(
+        self,
+        instance: str,
+        *,
+        seq: int = 0,
+        before: str = "",
+        data: Any = None,
+        dry_run: bool = False,
+    ) -> str:
+        """Start a new instance from another's record, after row `seq` or short of node `before`."""
+        parts = self._parts
+        moment = parts.moment()
+        request = ForkRequest(
+            instance=moment.fresh_id,
+            seq=seq,
+            before=before,
+            data=data,
+            dry_run=dry_run,
+            seed=moment.seed,
+        )
+        forked = self.inspect.look(lambda store: fork_input(store, instance, None, request))
+        row = self.inspect.look(lambda store: store.instance(instance))
+        snapshot = decode_snapshot(forked.snapshot)
+        birth = Birth(
+            id=moment.fresh_id,
+            tenant=snapshot.tenant,
+            namespace=snapshot.namespace,
+            definition=snapshot.definition or (row.definition if row else ""),
+            priority=snapshot.priority,
+        )
+        ack, future = parts.callers.expect()
+        parts.submit(Submission(moment.fresh_id, encode_input(forked), ack=ack, birth=birth))
+        raise_refusal(parts.answer(ack, future))
+        return moment.fresh_id
+
     @property
-    def inspect(self) -> Any:
-        """Everything that only reads: show, tree, timeline, audit, explain, replay, verify …"""
+    def inspect(self) -> Inspector:
+        """Everything that only reads: show, tree, timeline, audit, explain, replay, verify."""
         return self._parts.inspector
 
     # closing -------------------------------------------------------------------------------------
@@ -291,7 +342,7 @@ class Engine:
         elif not isinstance(definition, Definition):
             raise RequestError(
                 "request.invalid",
-                f"start needs a Definition or the name of a stored one; got {type(definition).__name__}",
+                f"expected a Definition or a stored one's name; got {type(definition).__name__}",
             )
         parts = self._parts
         if parts.known(definition, tenant, namespace):
@@ -317,4 +368,4 @@ def _found(row: DefinitionRow | None, name: str, version: int | None) -> Definit
     return row
 
 
-__all__ = ["Engine", "NewArrival", "diff", "unknown_instance"]
+__all__ = ["Engine", "unknown_instance"]

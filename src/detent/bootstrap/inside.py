@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EngineInside:
-    """Speaks for a handler; exempt from the reentrancy guard, since the writer never waits for it."""
+    """Speaks for a handler; it may block, since the writer never waits for it."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -1,15 +1,124 @@
-"""Everything that only reads: the views of `service`, bound to an engine's store."""
+"""Everything that only reads: the views of `service`, on a connection of their own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from detent.bootstrap.assemble import Parts
+from detent.kernel.anchor import Anchor
+from detent.kernel.debug import Debugger
+from detent.kernel.explain import Explanation
+from detent.kernel.replay import FactChange, Replay
+from detent.kernel.tree import Tree
+from detent.kernel.verify import Verification
+from detent.kernel.views import AuditEntry, OutputRow, Timeline
+from detent.kernel.rerun import Changes
+from detent.kernel.whatif import WhatIf
+from detent.ports.store import Page
+from detent.service import explaining, histories, proving
+from detent.service.instances import InstanceView, Listing, list_instances, show_instance
+from detent.store.sqlite import SqliteStore
+
+T = TypeVar("T")
 
 
 class Inspector:
-    """The views of one engine."""
+    """The views of one store; `tenant` None means any, for operators."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, connect: Callable[[], SqliteStore], *, shared: bool) -> None:
+        """`shared` says that the connection is somebody else's and is not closed here."""
+        self._connect = connect
+        self._shared = shared
+        self._store: SqliteStore | None = None
+        self._lock = threading.Lock()
+
+    def look(self, use: Callable[[SqliteStore], T]) -> T:
+        """Use the connection, one caller at a time."""
+        with self._lock:
+            if self._store is None:
+                self._store = self._connect()
+            return use(self._store)
+
+    def close(self) -> None:
+        """Close the connection, if it is ours."""
+        with self._lock:
+            if self._store is not None and not self._shared:
+                self._store.close()
+            self._store = None
+
+    # instances -----------------------------------------------------------------------------------
+
+    def show(self, instance: str, *, tenant: str | None = None) -> InstanceView:
+        """An instance with its context."""
+        return self.look(lambda store: show_instance(store, instance, tenant))
+
+    def instances(self, page: Page | None = None, *, tenant: str | None = None) -> Listing:
+        """Instances that fit a filter."""
+        return self.look(lambda store: list_instances(store, page or Page(), tenant))
+
+    def tree(self, instance: str, *, tenant: str | None = None) -> Tree:
+        """The execution tree."""
+        return self.look(lambda store: histories.instance_tree(store, instance, tenant))
+
+    def outputs(self, instance: str, *, tenant: str | None = None) -> list[OutputRow]:
+        """Every output in the order of creation."""
+        return self.look(lambda store: histories.instance_outputs(store, instance, tenant))
+
+    def timeline(self, instance: str, *, tenant: str | None = None) -> Timeline:
+        """What happened, for people."""
+        return self.look(lambda store: histories.instance_timeline(store, instance, tenant))
+
+    def audit(
+        self, instance: str, *, action: str = "", node: str = "", tenant: str | None = None
+    ) -> list[AuditEntry]:
+        """Journal entries, by action and node where named."""
+        return self.look(
+            lambda store: histories.instance_audit(
+                store, instance, tenant, action=action, node=node
+            )
+        )
+
+    def effects(self, instance: str, *, tenant: str | None = None) -> list[Any]:
+        """Every effect of an instance, open or settled."""
+        return self.look(lambda store: histories.instance_effects(store, instance, tenant))
+
+    def explain(
+        self, instance: str, *, tick: int | None = None, tenant: str | None = None
+    ) -> Explanation:
+        """Why an instance stands still, and when it can move."""
+        return self.look(lambda store: explaining.explain_instance(store, instance, tenant, tick))
+
+    def approvals(self, *, tenant: str | None = None) -> list[explaining.Approval]:
+        """Questions that wait for a person."""
+        return self.look(lambda store: explaining.approvals(store, tenant))
+
+    def doubts(self, instance: str = "", *, tenant: str | None = None) -> list[explaining.OpenCall]:
+        """Effects that need reconciliation or a person."""
+        return self.look(lambda store: explaining.doubts(store, tenant, instance=instance))
+
+    # proof ---------------------------------------------------------------------------------------
+
+    def verify(self, anchor: Anchor | None = None) -> Verification:
+        """Check the whole chain, against an anchor where one is given."""
+        return self.look(lambda store: proving.verify_store(store, anchor))
+
+    def anchor(self) -> Anchor:
+        """What to keep elsewhere, so that a cut tail is found."""
+        return self.look(proving.make_anchor)
+
+    def replay(self, instance: str, *, tenant: str | None = None) -> Replay:
+        """Run an instance again from its record and compare entry by entry."""
+        return self.look(lambda store: proving.replay_instance(store, instance, tenant))
+
+    def recompute(self, instance: str, *, tenant: str | None = None) -> list[FactChange]:
+        """Recorded facts that would be different today."""
+        return self.look(lambda store: proving.recompute_instance(store, instance, tenant))
+
+    def what_if(self, instance: str, changes: Changes, *, tenant: str | None = None) -> WhatIf:
+        """Replay with changed inputs or another definition, and the difference it makes."""
+        return self.look(lambda store: proving.what_if_instance(store, instance, tenant, changes))
+
+    def debug(self, instance: str, *, tenant: str | None = None) -> Debugger:
+        """Walk through a recorded instance row by row."""
+        return self.look(lambda store: proving.debug_instance(store, instance, tenant))

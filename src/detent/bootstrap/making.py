@@ -57,7 +57,7 @@ def _check_fixed(settings: Settings, meta: Meta) -> None:
         if value is not None and value != stored:
             raise StoreError(
                 "store.settings",
-                f"{name} is fixed in the store as {stored!r}; leave it out, or make a new store for {value!r}",
+                f"{name} is fixed in the store as {stored!r}; leave it out, or make a new store",
             )
 
 

@@ -38,8 +38,9 @@ def check(settings: Settings) -> Settings:
         raise _bad("clock", "'wall', 'stepped' or 'virtual'", settings.clock)
     if settings.clock == "virtual" and settings.writer == "process":
         raise _bad("writer", "'thread' with a virtual clock", settings.writer)
-    if settings.resolution_ms is not None and not 1 <= settings.resolution_ms <= 60_000:
-        raise _bad("resolution_ms", "1 to 60000", settings.resolution_ms)
+    resolution_ms = settings.resolution_ms
+    if resolution_ms is not None and not 1 <= resolution_ms <= limits.RESOLUTION_MS:
+        raise _bad("resolution_ms", f"1 to {limits.RESOLUTION_MS}", resolution_ms)
     if settings.partitions is not None and not 1 <= settings.partitions <= limits.PARTITIONS_MOST:
         raise _bad("partitions", f"1 to {limits.PARTITIONS_MOST}", settings.partitions)
     return settings

@@ -76,7 +76,9 @@ class Visitor:
         self._leave(made, f"start:{made.instance}")
         return made.instance
 
-    def signal(self, instance: str, name: str, payload: Any = None, *, id: str | None = None) -> str:
+    def signal(
+        self, instance: str, name: str, payload: Any = None, *, id: str | None = None
+    ) -> str:
         """Send a signal and return its id once it is durable."""
         row = self._row(instance)
         if row.state in TERMINAL:
@@ -136,7 +138,9 @@ class Visitor:
         self, instance: str, state: str | Sequence[str] | None = None, *, timeout: float = 30.0
     ) -> str:
         """Wait until the instance is in a state (by default any terminal one) and return it."""
-        wanted = TERMINAL if state is None else frozenset([state] if isinstance(state, str) else state)
+        wanted = (
+            TERMINAL if state is None else frozenset([state] if isinstance(state, str) else state)
+        )
 
         def reached() -> str | None:
             now = self._row(instance).state
@@ -287,7 +291,9 @@ class Visitor:
 
 
 @contextmanager
-def reach(path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS) -> Iterator[Engine | Visitor]:
+def reach(
+    path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS
+) -> Iterator[Engine | Visitor]:
     """Whoever can carry a request out: the owner of the store through a visitor, or an engine here."""
     with _door(path, timeout_ms) as door:
         yield door

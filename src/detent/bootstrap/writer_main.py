@@ -1,4 +1,4 @@
-"""The writer's own process: settings come on standard input, the link is the socket it was given."""
+"""The writer's own process: settings on standard input, the link a socket it was given."""
 
 from __future__ import annotations
 

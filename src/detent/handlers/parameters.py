@@ -197,7 +197,10 @@ def _explain(text: str, names: list[str]) -> tuple[str, str, str]:
         inner = ".".join(part for part in (path, named["name"]) if part)
         if named["what"] == "missing required":
             return inner, "a value", "nothing"
-        return inner, "no such name" if path else f"one of {', '.join(names)}", "an unknown name"
+        known = (
+            "no such name" if path else f"one of {', '.join(names)}" if names else "no parameter"
+        )
+        return inner, known, "an unknown name"
     typed = _EXPECTED.match(problem)
     if typed:
         return path, typed["expected"].replace("`", ""), typed["got"].replace("`", "")

@@ -37,7 +37,7 @@ class Anchor(Struct, frozen=True, kw_only=True):
     signature: str = ""
 
 
-def make_anchor(
+def anchor_of(
     store: str, tick: int, seal: tuple[int, bytes], heads: Iterable[tuple[int, int, bytes]]
 ) -> Anchor:
     """The anchor over a seal (number, digest) and heads (partition, turn, root)."""

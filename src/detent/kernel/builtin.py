@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
+
 from detent.expression import compile_expression
 from detent.kernel.failure import Failure
-from detent.kernel.run import Run
+from detent.kernel.bounds import too_large
+from detent.kernel.run import Run, encode
 from detent.model import limits
 from detent.model.errors import ExpressionError
 
@@ -83,8 +86,7 @@ def _set_state(run: Run, params: Any) -> Result:
     key = _key(params)
     if key is None or "value" not in params:
         return _bad("set_state needs a key (text) and a value")
-    run.snapshot.kv[key] = params["value"]
-    return Moved({"key": key, "value": params["value"]})
+    return _keep(run, {key: params["value"]}) or Moved({"key": key, "value": params["value"]})
 
 
 def _get_state(run: Run, params: Any) -> Result:
@@ -106,12 +108,26 @@ def _merge_state(run: Run, params: Any) -> Result:
     values = params.get("values") if isinstance(params, dict) else None
     if not isinstance(values, dict):
         return _bad("merge_state needs values as an object")
-    run.snapshot.kv.update(values)
-    return Moved({"merged_keys": sorted(values)})
+    return _keep(run, values) or Moved({"merged_keys": sorted(values)})
+
+
+def _keep(run: Run, values: dict[str, Any]) -> Failure | None:
+    """Put values into the instance's own state, unless it would grow over its limit."""
+    state = {**run.snapshot.kv, **values}
+    size = len(encode(state))
+    if size > limits.CONTEXT_BYTES:
+        return too_large("state", size, limits.CONTEXT_BYTES)
+    run.snapshot.kv = state
+    return None
 
 
 def _human_review(run: Run, params: Any) -> Result:
     values = params if isinstance(params, dict) else {}
+    node = run.program.nodes.get(run.snapshot.runtime.get("current_step", ""))
+    human = node.block.wait_for_input if node is not None else None
+    choices = [{"label": "Yes", "value": "yes"}, {"label": "No", "value": "no"}]
+    if human is not None and human.choices is not None:
+        choices = [to_builtins(choice) for choice in human.choices]
     return Moved(
         {
             "type": "human_review",
@@ -120,6 +136,9 @@ def _human_review(run: Run, params: Any) -> Result:
             "instructions": values.get("instructions"),
             "review_data": values.get("review_data"),
             "instance_id": run.snapshot.id,
+            "block_id": run.snapshot.runtime.get("current_step"),
+            "choices": choices,
+            "allow_comment": human is not None and human.allow_comment,
         }
     )
 

@@ -1,8 +1,9 @@
 """The audit chain: stored bytes are hashed per instance, turns per partition, seals over all.
 
-digest = SHA-256(salt | body); head = SHA-256(previous head | seq | tick | snapshot digest | digest);
-root = SHA-256(previous root | p | n | tick | heads in turn order). Integers are 8 bytes, big-endian.
-The turn number is in the root and not in the head, so that a replay elsewhere gives the same heads.
+digest = SHA-256(salt | body); head = SHA-256(previous head | seq | tick | snapshot digest |
+digest); root = SHA-256(previous root | p | n | tick | heads in turn order). Integers are 8 bytes,
+big-endian. The turn number is in the root and not in the head, so that a replay elsewhere gives the
+same heads.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from detent.kernel import ledger
@@ -9,12 +10,14 @@ from detent.kernel.ending import advance
 from detent.kernel.lifecycle import refuse_move
 from detent.kernel.lifecycle_moves import cancel, pause, resume_instance
 from detent.kernel.migrate import migrate
+from detent.kernel.program import Program
 from detent.kernel.resume import resume_token
 from detent.kernel.run import Run
 from detent.kernel.walk import renew_lanes
 from detent.model.decision import Verdict
 from detent.model.errors import DetentError, RequestError
 from detent.model.inputs import Commanded
+from detent.model.snapshot import Frame
 
 _TARGET = {"pause": "paused", "resume": "scheduled", "cancel": "cancelled", "retry": "scheduled"}
 _ACTIONS = ("happened", "failed", "skip", "again")
@@ -58,12 +61,14 @@ def retry(run: Run) -> None:
     snapshot = run.snapshot
     if snapshot.state != "failed" or snapshot.root is None:
         raise refuse_move(snapshot.state, "scheduled")
-    if any(
-        effect.kind == "call" and effect.state != "indeterminate" for effect in snapshot.effects
-    ):
-        raise RequestError(
-            "effect.unsettled", "an effect of the instance is not settled yet; try again later"
-        )
+    repeated = list(_failed_blocks(snapshot.root))
+    for effect in snapshot.effects:
+        if effect.kind == "call" and _stands_below(run.program, effect.block, repeated):
+            raise RequestError(
+                "effect.unsettled",
+                f"the effect {effect.key} of {effect.node} is not settled yet; "
+                "wait for its outcome or resolve it",
+            )
     run.move("scheduled", "retry", "run.retried")
     snapshot.generation += 1
     snapshot.ended = None
@@ -73,6 +78,23 @@ def retry(run: Run) -> None:
     run.held = False
     run.wake_up("retry")
     advance(run)
+
+
+def _failed_blocks(frame: Frame) -> Iterator[str]:
+    """The blocks a retry enters again: the innermost failed ones."""
+    for lane in frame.lanes:
+        if lane.end == "failed" and lane.open is not None:
+            within = list(_failed_blocks(lane.open))
+            yield from within or [lane.open.b]
+
+
+def _stands_below(program: Program, block: str, above: list[str]) -> bool:
+    key = block
+    while key in program.nodes:
+        if key in above:
+            return True
+        key = program.nodes[key].parent
+    return False
 
 
 def _resolve(run: Run, args: dict[str, Any]) -> None:

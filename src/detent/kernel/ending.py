@@ -1,15 +1,16 @@
 """The root of an instance: runs the main list, then clean-up, and ends it.
 
 Root phases: "" (the definition's blocks), "on_failure" and "on_cancel" (clean-up, each block once,
-errors swallowed), "settling" (a cancel waits until every effect is settled or with a person). The main
-lane is kept while the failure clean-up runs and after it, so that a retry can go on from there.
+errors swallowed), "settling" (a cancel waits until every effect is settled or with a person). The
+main lane is kept while the failure clean-up runs and after it, so that a retry can go on from
+there.
 """
 
 from __future__ import annotations
 
-from detent.kernel.failure import Failure
 from detent.kernel.ledger import unsettled
-from detent.kernel.program import ON_CANCEL, ON_FAILURE
+from detent.kernel.lifecycle import INSTANCE
+from detent.kernel.program import ON_CANCEL, ON_FAILURE, Node
 from detent.kernel.run import Run
 from detent.kernel.walk import DONE, FAILED, STOPPED, WAIT, cancel_lanes, run_lane
 from detent.model.decision import Message
@@ -26,7 +27,9 @@ def advance(run: Run) -> None:
         return
     if root.phase == "" and not _main(run, root):
         return
-    if root.phase in (ON_FAILURE, ON_CANCEL) and not _clean_up(run, root):
+    if root.phase == ON_FAILURE and not _clean_up(run, root, run.program.failure):
+        return
+    if root.phase == ON_CANCEL and not _clean_up(run, root, run.program.cancel):
         return
     _close(run, root)
 
@@ -35,13 +38,13 @@ def cancel_instance(run: Run, why: str) -> None:
     """Stop everything that may be stopped; protected parts drain first."""
     snapshot = run.snapshot
     root = snapshot.root
-    if root is None or root.phase != "":
+    if root is None or root.phase not in ("", ON_FAILURE):
         return
     snapshot.cancel_requested = True
     snapshot.pause_requested = False
     run.held = False
     root.wait = None
-    gone = cancel_lanes(run, root, "")
+    gone = cancel_lanes(run, root, f"{root.phase}/" if root.phase else "")
     if snapshot.state == "paused" and not (gone and not run.program.cancel):
         run.move("scheduled", why)
     snapshot.paused_reason = ""
@@ -61,30 +64,35 @@ def _main(run: Run, root: Frame) -> bool:
             run.snapshot.error = run.failure.plain()
     if status == WAIT or run.held:
         return False
-    if status == FAILED:
-        root.phase = ON_FAILURE
-        root.lanes = [lane, Lane()]
-    elif status == STOPPED or root.stop:
+    if status == STOPPED or root.stop:  # also when what had to drain failed
         root.phase = ON_CANCEL
+        root.lanes = [lane, Lane()]
+    elif status == FAILED:
+        root.phase = ON_FAILURE
         root.lanes = [lane, Lane()]
     else:
         root.phase = "completed"
     return True
 
 
-def _clean_up(run: Run, root: Frame) -> bool:
-    """Run the clean-up list to its end, whatever fails in it."""
-    nodes = run.program.failure if root.phase == ON_FAILURE else run.program.cancel
+def _clean_up(run: Run, root: Frame, nodes: list[Node]) -> bool:
+    """Run a clean-up list to its end, whatever fails in it; a cancel ends that of a failure."""
     lane = root.lanes[1]
-    while True:
-        status = run_lane(run, lane, nodes, f"{root.phase}/", False)
+    stop = root.stop and root.phase == ON_FAILURE
+    while lane.end != "completed" and not (stop and lane.end == "cancelled"):
+        status = run_lane(run, lane, nodes, f"{root.phase}/", stop)
         if status == WAIT:
             return False
-        if status == DONE:
-            break
-        lane.at += 1  # best effort: the next block still runs
-        lane.open, lane.end = None, ""
-    root.phase = "failed" if root.phase == ON_FAILURE else "settling"
+        if status == FAILED or (status == STOPPED and not stop):
+            lane.at += 1  # best effort: the next block still runs
+            lane.open, lane.end = None, ""
+    if run.held:
+        return False
+    if stop:
+        root.phase = ON_CANCEL
+        root.lanes = [root.lanes[0], Lane()]
+    else:
+        root.phase = "failed" if root.phase == ON_FAILURE else "settling"
     return True
 
 
@@ -93,7 +101,7 @@ def _close(run: Run, root: Frame) -> None:
         return
     end = "cancelled" if root.phase == "settling" else root.phase
     snapshot = run.snapshot
-    if snapshot.state in ("scheduled", "waiting") and end == "completed":
+    if end not in INSTANCE[snapshot.state]:
         run.wake_up("end")
     run.move(end, "end" if end == "completed" else end)
     if end == "failed":
@@ -125,8 +133,3 @@ def _tell_parent(run: Run, end: str) -> None:
         id=f"ended:{snapshot.id}:{snapshot.generation}",
     )
     run.messages.append(Message(id=told.id, to=parent["instance"], body=encode_input(told)))
-
-
-def consistency_failure(message: str) -> Failure:
-    """The failure of an instance whose own record is not consistent."""
-    return Failure(message=message, kind="consistency", code="invariant.broken")

@@ -175,7 +175,8 @@ class _Speaker:
     def _wait(
         self, path: str, block: str, wait: Wait, where: tuple[Frame, Node] | None
     ) -> WaitExplained:
-        text, released = self._words(path, wait, where)
+        label = _label(path, where[1]) if where is not None else "it"
+        text, released = self._words(label, wait, where)
         if where is not None and where[0].deadline is not None:
             deadline = self.at(where[0].deadline)
             released = (*released, f"its deadline at {deadline}, which fails it")
@@ -190,44 +191,44 @@ class _Speaker:
         )
 
     def _words(
-        self, path: str, wait: Wait, where: tuple[Frame, Node] | None
+        self, label: str, wait: Wait, where: tuple[Frame, Node] | None
     ) -> tuple[str, tuple[str, ...]]:
         due = () if wait.due is None else (f"the clock at {self.at(wait.due)}",)
         match wait.kind:
             case "start":
                 return "it waits for its start time", due
             case "delay":
-                return f"{path} waits for its delay", due
+                return f"{label} waits for its delay", due
             case "sleep":
-                return f"{path} sleeps", due
+                return f"{label} sleeps", due
             case "retry":
-                return f"{path} failed ({wait.name}) and waits to be tried again", due
+                return f"{label} failed ({wait.name}) and waits to be tried again", due
             case "poll":
-                return f"{path} waits for its next look", due
+                return f"{label} waits for its next look", due
             case "defer":
-                return f"{path} is deferred by a policy ({wait.name})", due
+                return f"{label} is deferred by a policy ({wait.name})", due
             case "timer":
-                return f"{path} waits for a time", due
+                return f"{label} waits for a time", due
             case "signal":
-                return f"{path} waits for the signal {wait.name!r}", (
+                return f"{label} waits for the signal {wait.name!r}", (
                     f"the signal {wait.name!r}",
                     *due,
                 )
             case "human":
-                return self._human(path, where, due)
+                return self._human(label, where, due)
             case "child":
-                return f"{path} waits for the child instance {wait.name}", (
+                return f"{label} waits for the child instance {wait.name}", (
                     f"the end of instance {wait.name}",
                 )
             case _:
-                return self._call(path, wait)
+                return self._call(label, wait)
 
     def _human(
-        self, path: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
+        self, label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
     ) -> tuple[str, tuple[str, ...]]:
         human = where[1].block.wait_for_input if where is not None else None
         if where is None or human is None:
-            return f"{path} waits for an answer", due
+            return f"{label} waits for an answer", due
         choices = ", ".join(repr(value) for value in choices_of(human))
         prompt = f" to {human.prompt!r}" if human.prompt else ""
         after = (
@@ -235,19 +236,19 @@ class _Speaker:
         )
         late = tuple(f"{each}, which {after}" for each in due)
         answer = f"the signal {signal_name(where[1].id)!r} with value {choices}"
-        return f"{path} waits for a person's answer{prompt}", (answer, *late)
+        return f"{label} waits for a person's answer{prompt}", (answer, *late)
 
-    def _call(self, path: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
+    def _call(self, label: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
         effect = next((each for each in self.snapshot.effects if each.key == wait.name), None)
         if effect is None:
-            return f"{path} waits for the outcome of a call", ("its outcome",)
+            return f"{label} waits for the outcome of a call", ("its outcome",)
         if effect.state == "indeterminate":
-            text = f"{path} waits for a person's decision on its call of {effect.handler}"
+            text = f"{label} waits for a person's decision on its call of {effect.handler}"
             return text, RESOLUTIONS
         due = effect_due(effect)
         outcome = f"the outcome of {effect.handler} (attempt {effect.attempt})"
         late = () if due is None else (f"{_late(effect)} at {self.at(due)}",)
-        return f"{path} waits for {outcome}", (outcome, *late)
+        return f"{label} waits for {outcome}", (outcome, *late)
 
     def _gate(self, path: str, frame: Frame, node: Node) -> WaitExplained:
         return WaitExplained(
@@ -256,7 +257,7 @@ class _Speaker:
             kind="gate",
             since=frame.since,
             due=None,
-            text=f"{path} is held by a policy ({self.snapshot.paused_reason})",
+            text=f"{_label(path, node)} is held by a policy ({self.snapshot.paused_reason})",
             released_by=("resume",),
         )
 
@@ -270,7 +271,7 @@ class _Speaker:
             kind="settling",
             since=since,
             due=None,
-            text=f"{path or 'it'} waits until its calls of {names} are settled, {what},",
+            text=f"{path or 'it'} waits until its calls of {names} are settled, {what}",
             released_by=tuple(f"the outcome of {name}" for name in dict.fromkeys(open_calls)),
         )
 
@@ -303,6 +304,10 @@ class _Speaker:
             text=text,
             resolutions=RESOLUTIONS if effect.state == "indeterminate" else (),
         )
+
+
+def _label(path: str, node: Node) -> str:
+    return f"{node.kind.replace('_', ' ')} {path!r}"
 
 
 def _late(effect: OpenEffect) -> str:

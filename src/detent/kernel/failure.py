@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -18,6 +19,10 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retryable: bool = False
     attempt: int = 0
     details: Any = None
+
+    def at(self, node: str, block: str) -> Failure:
+        """The same failure, final, of a node."""
+        return replace(self, node=node, block=block, retryable=False)
 
     def plain(self) -> dict[str, Any]:
         """As JSON-like data, for snapshots and entries."""

@@ -1,8 +1,9 @@
 """The policy check: a pure stage before every step, and again before each retry.
 
-Data policies are functions of (step, snapshot) in the literal table `POLICIES`. Users' own policies are
-handlers: `next_policy` hands them out one by one and the verdict comes back as an input; whatever is
-not a clear "allowed" is not allowed (fail closed). The tenant's limits will ask its Gate here.
+Data policies are functions of (step, snapshot) in the literal table `POLICIES`. Users' own policies
+are handlers: `next_policy` hands them out one by one and the verdict comes back as an input;
+whatever is not a clear "allowed" is not allowed (fail closed). The tenant's limits will ask its
+Gate here.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def judge(run: Run, path: str, start: int, acting: bool) -> tuple[int, Judgement
             if acting:
                 return index, None
             continue
-        verdict = POLICIES[policy["kind"]](run, policy.get("params") or {}, acting)
-        record(run, path, policy["kind"], verdict)
+        kind = str(policy.get("kind"))
+        verdict = POLICIES.get(kind, _unknown)(run, policy.get("params") or {}, acting)
+        record(run, path, kind, verdict)
         if not verdict.allowed:
             return index, verdict
     return len(policies), ALLOWED
@@ -83,6 +85,10 @@ def _effect_budget(run: Run, params: dict[str, Any], acting: bool) -> Judgement:
         return ALLOWED
     reason = f"the instance has made {run.snapshot.effects_made} effects; its budget is {most}"
     return Judgement(False, params.get("action", "pause"), reason)
+
+
+def _unknown(run: Run, params: dict[str, Any], acting: bool) -> Judgement:
+    return Judgement(False, "fail", "the policy is of a kind that nobody knows")
 
 
 POLICIES: dict[str, Callable[[Run, dict[str, Any], bool], Judgement]] = {

@@ -42,16 +42,16 @@ def take(run: Run, told: Input, index: int) -> None:
         case ChildEnded():
             _child_ended(run, told, index)
         case Started():
-            _start(run, told)
+            _start(run, told, index)
         case Forked():
             _fork(run, told)
         case _:
             assert_never(told)
 
 
-def _start(run: Run, told: Started) -> None:
-    if run.snapshot.version > 0:
-        run.note("event.ignored", "", {"in": 0, "why": "the instance exists already"})
+def _start(run: Run, told: Started, index: int) -> None:
+    if run.snapshot.version > 0 or index > 0:
+        run.note("event.ignored", "", {"in": index, "why": "the instance exists already"})
         return
     run.note("run.created", "", {"in": 0})
     root = run.snapshot.root

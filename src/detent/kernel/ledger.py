@@ -1,10 +1,11 @@
 """The ledger: plans effects, settles them, and decides what doubt leads to.
 
-Theory of operation. `plan` adds an open effect and an order. Every outcome comes back as an input and
-goes through `take_outcome`, which settles the entry by the table in `lifecycle.EFFECT` and returns what
-the waiting node is to be told, or None. Doubt never becomes "failed" by itself: `repeatable` is called
-again, `keyed` is repeated under the same key, `queryable` is reconciled, `once` waits for a person.
-An *unwanted* effect (its node was cancelled) is settled all the same and resumes nothing.
+Theory of operation. `plan` adds an open effect and an order. Every outcome comes back as an input
+and goes through `take_outcome`, which settles the entry by the table in `lifecycle.EFFECT` and
+returns what the waiting node is to be told, or None. Doubt never becomes "failed" by itself:
+`repeatable` is called again, `keyed` is repeated under the same key, `queryable` is reconciled,
+`once` waits for a person. An *unwanted* effect (its node was cancelled) is settled all the same and
+resumes nothing.
 """
 
 from __future__ import annotations
@@ -50,9 +51,6 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
     spec = run.handler(plan.handler)
     token = run.token() if frame is not None else 0
     timeout_ms = plan.timeout_ms or spec.timeout_ms
-    grace = (
-        limits.EFFECT_DEADLINE_MS if timeout_ms is None else timeout_ms + limits.DEADLINE_GRACE_MS
-    )
     key = effect_key(snapshot.id, snapshot.generation, plan.path, plan.attempt)
     effect = OpenEffect(
         key=key,
@@ -66,12 +64,13 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         marked=spec.marked,
         attempt=plan.attempt,
         since=run.tick,
-        deadline=run.after(grace),
+        deadline=_deadline(run, timeout_ms),
         timeout_ms=timeout_ms,
         ctx=spec.ctx,
     )
     snapshot.effects.append(effect)
-    snapshot.effects_made += 1
+    if plan.kind != "policy":  # asking whether to act is no act
+        snapshot.effects_made += 1
     if frame is not None:
         frame.wait = Wait(kind="effect", token=token, since=run.tick, name=key)
     detail = {
@@ -85,6 +84,13 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
     run.entries.append(("effect.planned", plan.path, detail))
     run.orders.append(order_of(snapshot, effect, run.program))
     return effect
+
+
+def _deadline(run: Run, timeout_ms: int | None) -> int:
+    """When a call made now counts as lost, though no dispatcher ever says so."""
+    if timeout_ms is None:
+        return run.after(limits.EFFECT_DEADLINE_MS)
+    return run.after(timeout_ms + limits.DEADLINE_GRACE_MS)
 
 
 def take_outcome(
@@ -135,21 +141,21 @@ def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake |
 
 def fire_effect(run: Run, effect: OpenEffect) -> Wake | None:
     """A due tick of an effect: its next reconcile attempt, or its deadline."""
-    if effect.next_try is not None and effect.next_try <= run.tick:
+    if effect.next_try is not None:
         effect.next_try = None
         _reorder(run, effect)
         return None
     effect.deadline = None
-    if effect.state != "planned":
-        return None
+    if effect.state == "planned" and effect.marked and run.fact("flight", effect.key) is None:
+        return _never_called(run, effect)
+    if effect.doubt == "repeatable":
+        run.recalled.append(effect.key)
     return doubt(run, effect, "no outcome before the effect's deadline", crashed=False)
 
 
 def effect_due(effect: OpenEffect) -> int | None:
     """The tick at which an effect must be looked at without an outcome."""
-    if effect.next_try is not None:
-        return effect.next_try
-    return effect.deadline if effect.state == "planned" else None
+    return effect.deadline if effect.next_try is None else effect.next_try
 
 
 def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | None:
@@ -175,20 +181,38 @@ def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | No
 
 
 def release(run: Run, effect: OpenEffect) -> None:
-    """Its node was cancelled: withdraw it if it was certainly not called, else settle it unwanted."""
-    if effect.state == "planned" and effect.marked:
-        if run.fact("flight", effect.key) is None:
-            check_effect("planned", "withdrawn")
-            run.withdrawn.append(effect.key)
-            run.recalled.append(effect.key)
-            run.snapshot.effects.remove(effect)
-            run.note("effect.withdrawn", effect.node, {"key": effect.key})
-            return
+    """Its node was cancelled: withdraw it if it was certainly not called, else disown it."""
+    if effect.state == "planned" and effect.marked and run.fact("flight", effect.key) is None:
+        _withdraw(run, effect)
+        return
     effect.unwanted = True
     effect.token = 0
     if effect.state == "planned":
         run.recalled.append(effect.key)
     run.note("effect.unwanted", effect.node, {"key": effect.key})
+
+
+def _withdraw(run: Run, effect: OpenEffect) -> None:
+    """Certainly not called, and with its tombstone never called."""
+    check_effect("planned", "withdrawn")
+    run.withdrawn.append(effect.key)
+    run.recalled.append(effect.key)
+    run.snapshot.effects.remove(effect)
+    run.note("effect.withdrawn", effect.node, {"key": effect.key})
+
+
+def _never_called(run: Run, effect: OpenEffect) -> Wake | None:
+    """The deadline came before any call: nothing happened, so this is a failure and no doubt."""
+    _withdraw(run, effect)
+    failure = Failure(
+        message=f"{effect.handler} was not called before the effect's deadline",
+        kind="timeout",
+        block=effect.block,
+        node=effect.node,
+        retryable=True,
+        attempt=effect.attempt,
+    )
+    return Wake(effect.token, "failed", failure) if effect.token else None
 
 
 def unsettled(run: Run, prefix: str) -> bool:
@@ -261,6 +285,7 @@ def _try_again(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
     else:
         pause = limits.RECONCILE_BACKOFF_MS << (effect.tries - 1)
         effect.next_try = run.after(min(pause, limits.RECONCILE_BACKOFF_MAX_MS))
+        effect.deadline = None
     run.doubts.append(
         Doubt(effect=effect.key, state="needs_reconcile", next_try=effect.next_try, reason=reason)
     )
@@ -269,7 +294,7 @@ def _try_again(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
 
 def _reorder(run: Run, effect: OpenEffect) -> None:
     effect.tries += 1
-    effect.deadline = None
+    effect.deadline = _deadline(run, effect.timeout_ms)
     if effect.marked:
         run.settled.append(effect.key)  # the old mark goes, so that the new call can be marked
     run.note(
@@ -316,11 +341,6 @@ def find_frame(frame: Frame | None, token: int) -> Frame | None:
     return None
 
 
-def request_size(body: bytes) -> int:
-    """Bytes of a request over the limit, else 0."""
-    return len(body) if len(body) > limits.PAYLOAD_BYTES else 0
-
-
 __all__ = [
     "Plan",
     "Wake",
@@ -331,7 +351,6 @@ __all__ = [
     "fire_effect",
     "plan",
     "release",
-    "request_size",
     "resolve",
     "take_outcome",
     "unsettled",

@@ -1,4 +1,4 @@
-"""pause, resume and cancel, shared by signals (which may have no effect) and commands (which may be refused)."""
+"""pause, resume and cancel: signals may have no effect, commands may be refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ def pause(run: Run, why: str) -> bool:
     snapshot = run.snapshot
     if snapshot.state in ("scheduled", "running"):
         run.held = True
+        snapshot.pause_requested = False
         snapshot.paused_reason = why
         run.move("paused", why)
         return True
-    if snapshot.state == "waiting" and not snapshot.pause_requested:
+    if snapshot.state == "waiting":
+        if not snapshot.pause_requested:
+            run.note("run.pause_requested", "", {"trigger": why})
         snapshot.pause_requested = True
-        run.note("run.pause_requested", "", {"trigger": why})
         return True
     return False
 
@@ -27,10 +29,13 @@ def resume_instance(run: Run, why: str) -> bool:
     snapshot = run.snapshot
     if snapshot.state == "paused":
         run.held = False
+        run.released = True
         snapshot.paused_reason = ""
         run.move("scheduled", why, "run.resumed")
-        run.wake_up(why)
-        advance(run)
+        if snapshot.root is not None and snapshot.root.wait is None:  # else its start is to come
+            run.wake_up(why)
+            advance(run)
+        run.released = False
         return True
     if snapshot.pause_requested:
         snapshot.pause_requested = False

@@ -1,7 +1,7 @@
 """Moving a live instance to another version: only at a wait, previewed, recorded, undoable.
 
-Every open node must exist in the other version at the same place and of the same kind. The move can be
-undone until a new effect was made.
+Every open node must exist in the other version at the same place and of the same kind. The move can
+be undone until a new effect was made.
 """
 
 from __future__ import annotations

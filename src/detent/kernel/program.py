@@ -1,7 +1,8 @@
 """A definition compiled for the kernel: nodes by key, expressions and templates as closures.
 
-A node's key is its block id; blocks of the clean-up lists have an id space of their own and are keyed
-`on_failure/<id>` and `on_cancel/<id>`. A program is immutable and shared by all instances of its hash.
+A node's key is its block id; blocks of the clean-up lists have an id space of their own and are
+keyed `on_failure/<id>` and `on_cancel/<id>`. A program is immutable and shared by all instances of
+its hash.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from detent.kernel.recording import Body, Recording
     from detent.model.decision import Decision, Need
 
+_FOLLOWED = ("effect.applied", "effect.failed", "effect.escalated", "error.retried")
 Outcome = EffectApplied | EffectFailed | EffectDoubted | EffectReconciled
 
 
@@ -95,10 +96,12 @@ class Rerun:
         self.steps = 0
         self.made: list[Made] = []
         self.held: list[Outcome] = []  # outcomes whose effect is not open yet
+        self.planned: dict[str, None] = {}  # keys of the effects this run has planned
         self.all_facts = self._all_facts()
         self.facts = self.all_facts
         self.places: dict[str, tuple[str, int]] = {}  # recorded key -> (node, attempt)
         self.known: dict[str, int] = {}  # recorded key -> dispatch number of an outcome
+        self.followed: dict[str, None] = {}  # recorded keys of which the record tells what followed
         for body in self.bodies:
             self._learn(body)
         self.applied = 0
@@ -155,8 +158,11 @@ class Rerun:
 
     def _learn(self, body: Body) -> None:
         for entry in body.entries:
+            detail = detail_of(entry)
             if entry[0] == "effect.planned":
-                self.places[entry[2]["key"]] = (entry[1], entry[2]["attempt"])
+                self.places[detail["key"]] = (entry[1], detail["attempt"])
+            elif entry[0] in _FOLLOWED and isinstance(detail, dict) and "key" in detail:
+                self.followed[detail["key"]] = None
         for text in inputs_of(body, self.recording.blobs):
             told = _read(text)
             if isinstance(told, Outcome):
@@ -194,7 +200,7 @@ class Rerun:
         for text in inputs:
             told = _read(text)
             if isinstance(told, Outcome):
-                adapted = self._adapt(told)
+                adapted = told if told.key in self.planned else self._adapt(told)
                 if adapted is None:
                     self.held.append(told)
                     continue
@@ -247,8 +253,6 @@ class Rerun:
             before = self.due
             self._step([], before)
             self._drain(before)
-            if self.due is not None and self.due <= before:
-                return
 
     def _run_on(self, *, same: bool) -> str:
         """Go on after the last recorded turn as far as time alone leads."""
@@ -281,14 +285,16 @@ class Rerun:
         if decision.journal:
             for entry in read_body(decision.journal).entries:
                 detail = detail_of(entry)
+                if entry[0] == "effect.planned":
+                    self.planned[detail["key"]] = None
                 self.made.append(Made(tick, entry[0], entry[1], detail))
 
     def _answered(self, effect: OpenEffect, inputs: list[bytes]) -> bool:
         """Whether the record tells anything of how a call ended."""
-        if effect.key in self.known or inputs:
+        if effect.key in self.followed or inputs:
             return True
         place = (effect.node, effect.attempt)
-        return any(self.places.get(key) == place for key in self.known)
+        return any(self.places.get(key) == place for key in self.followed)
 
     def _decide(self, inputs: list[bytes], tick: int) -> Decision:
         facts = self.facts

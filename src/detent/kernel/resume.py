@@ -27,7 +27,7 @@ def resume(run: Run, frame: Frame, why: str, value: Any) -> None:
 
 
 def resume_token(run: Run, wake: Wake | None) -> None:
-    """Tell the node that waits with a token; without one, let what waits for settling look again."""
+    """Tell the node that waits with a token; without one, whoever waits for settling looks."""
     frame = find_frame(run.snapshot.root, wake.token) if wake is not None else None
     if wake is None or frame is None:
         advance(run)
@@ -41,6 +41,10 @@ def fire_due(run: Run, limit: int) -> None:
         due = first_due(run.snapshot, limit)
         if due is None:
             return
+        if run.moves <= 0:  # waits of no length, over and over
+            run.more = True
+            return
+        run.moves -= 1
         _fire(run, due)
 
 

@@ -1,9 +1,9 @@
 """The working copy of one `step`: a decoded snapshot and everything decided so far.
 
-Theory of operation. `step` makes a `Run`, feeds it each input and each due wait in order, and seals it
-into a Decision. A run is private to one call: if a fact is missing, `NeedFact` unwinds the whole call
-and the copy is thrown away, so nothing half-decided can leak. Everything the outside must do is
-collected in lists here; nothing is done.
+Theory of operation. `step` makes a `Run`, feeds it each input and each due wait in order, and seals
+it into a Decision. A run is private to one call: if a fact is missing, `NeedFact` unwinds the whole
+call and the copy is thrown away, so nothing half-decided can leak. Everything the outside must do
+is collected in lists here; nothing is done.
 """
 
 from __future__ import annotations
@@ -59,12 +59,11 @@ class Run:
         "more",
         "moves",
         "orders",
-        "origin",
         "program",
         "recalled",
+        "released",
         "settled",
         "snapshot",
-        "started",
         "tick",
         "used",
         "verdicts",
@@ -92,6 +91,7 @@ class Run:
         self.moves = limits.MOVES_PER_TURN
         self.more = False
         self.held = snapshot.state == "paused"
+        self.released = False  # a person resumes: the policy that paused is passed
         self.failure: Failure | None = None
         self.goto = ""
         self.woken: Frame | None = None
@@ -237,6 +237,12 @@ class Run:
         snapshot.draws += 1
         return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "big")
 
+    def put_output(self, block: str, output: Any) -> None:
+        """Keep the latest output of a block, last in the order of creation."""
+        outputs = self.snapshot.outputs
+        outputs.pop(block, None)
+        outputs[block] = output
+
     def merge(self, values: Mapping[str, Any]) -> None:
         """Merge top-level keys into data."""
         data = self.snapshot.data
@@ -260,9 +266,11 @@ class Run:
                 return effect
         return None
 
-    def fail(self, node_path: str, block: str, message: str, kind: str, **more: Any) -> None:
-        """Remember why the node now returning FAILED failed."""
-        self.failure = Failure(message=message, kind=kind, block=block, node=node_path, **more)
+    def fail(self, failure: Failure) -> None:
+        """Remember and journal why the node now returning FAILED failed."""
+        self.failure = failure
+        detail = {"message": failure.message, "kind": failure.kind, "code": failure.code}
+        self.note("error.occurred", failure.node, {**detail, "final": True})
 
     def splice(self, inputs: Sequence[bytes | Raw]) -> bytes:
         """The journal body: the inputs' own bytes, the facts used, the entries."""

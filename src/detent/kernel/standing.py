@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,21 +15,35 @@ from detent.model.snapshot import decode_snapshot
 QUARANTINED = "consistency"
 
 
-class Stored(NamedTuple):
-    """An instance's row and its snapshot, as stored; body is None while its version is 0."""
+class Stored(Protocol):
+    """An instance's row with its snapshot, read at one moment; body is None at version 0."""
 
-    n: int
-    id: str
+    @property
+    def n(self) -> int: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def due(self) -> int | None: ...
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def definition(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def body(self) -> bytes | None: ...
+
+
+class Labels(NamedTuple):
+    """The columns of a row that are given once."""
+
     tenant: str
     namespace: str
-    definition: str
-    state: str
-    priority: int
-    due: int | None
-    busy: bool
     parent: str | None
-    version: int
-    body: bytes | None
 
 
 class _Listed(Struct):
@@ -51,7 +65,7 @@ class _Listed(Struct):
 _listed = msgspec.json.Decoder(_Listed)
 
 
-def check_row(row: Stored) -> list[str]:
+def check_row(row: Stored, labels: Labels) -> list[str]:
     """Compare the row with its snapshot; the digests of the blobs that the snapshot needs."""
     body = row.body or b""
     try:
@@ -66,12 +80,12 @@ def check_row(row: Stored) -> list[str]:
     for what, expected, found in (
         ("id", listed.id, row.id),
         ("version", listed.version, row.version),
-        ("tenant", listed.tenant, row.tenant),
-        ("namespace", listed.namespace, row.namespace),
+        ("tenant", listed.tenant, labels.tenant),
+        ("namespace", listed.namespace, labels.namespace),
         ("definition", listed.definition, row.definition),
         ("state", listed.state, row.state),
         ("priority", listed.priority, row.priority),
-        ("parent", parent, row.parent),
+        ("parent", parent, labels.parent),
         ("busy", bool(listed.effects), row.busy),
     ):
         if expected != found:

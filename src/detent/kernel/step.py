@@ -3,7 +3,8 @@
     step(program, snapshot, inputs, tick, facts) -> Decision, or the needs it must be told first
 
 Order within a turn: waits due before this tick, then the inputs as numbered, then waits due at this
-tick; each runs the instance to its next wait before the next is looked at. Same arguments, same bytes.
+tick; each runs the instance to its next wait before the next is looked at. Same arguments, same
+bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from detent.kernel import blocks
 from detent.kernel.born import born
 from detent.kernel.ending import advance
 from detent.kernel.inbox import take
-from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.kernel.program import Program
 from detent.kernel.resume import fire_due
 from detent.kernel.run import Facts, NeedFact, Run
@@ -22,7 +23,7 @@ from detent.kernel.spill import pack, pack_input, unpack
 from detent.kernel.survey import next_due, shown_state
 from detent.model.decision import Decision, Need
 from detent.model.inputs import decode_input
-from detent.model.snapshot import Snapshot, decode_snapshot
+from detent.model.snapshot import decode_snapshot
 
 __all__ = ["Facts", "blocks", "step"]
 
@@ -44,10 +45,12 @@ def _step(
     if body is None:
         snapshot, birth = born(program, told[0], tick)
     else:
-        snapshot, birth = _open(body, facts), None
+        snapshot, birth = decode_snapshot(body), None
     run = Run(program, snapshot, tick, facts)
     run.birth = birth
     run.bulk = sum(map(len, inputs)) + (len(body) if body else 0)
+    if snapshot.blobs:
+        _open(run)
     if snapshot.more:
         snapshot.more = False
         advance(run)
@@ -58,14 +61,15 @@ def _step(
     return _seal(run, inputs)
 
 
-def _open(body: bytes, facts: Facts) -> Snapshot:
-    snapshot = decode_snapshot(body)
-    if snapshot.blobs:
-        for digest in snapshot.blobs:
-            if f"blob:{digest}" not in facts.given:
-                raise NeedFact(Need(kind="blob", name=digest))
-        unpack(snapshot, {digest: facts.given[f"blob:{digest}"] for digest in snapshot.blobs})
-    return snapshot
+def _open(run: Run) -> None:
+    """Put the blobs of a snapshot back; they count as part of what the step started from."""
+    blobs: dict[str, bytes] = {}
+    for digest in run.snapshot.blobs:
+        if f"blob:{digest}" not in run.facts.given:
+            raise NeedFact(Need(kind="blob", name=digest))
+        blobs[digest] = run.facts.given[f"blob:{digest}"]
+        run.bulk += len(blobs[digest])
+    unpack(run.snapshot, blobs)
 
 
 def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
@@ -116,5 +120,6 @@ def _settle_state(run: Run) -> None:
     if snapshot.state == "paused":
         return
     target = "running" if run.more else shown_state(snapshot)
-    if target != snapshot.state:
-        run.move(target, "run to wait")
+    if target != snapshot.state and target not in INSTANCE[snapshot.state]:
+        run.wake_up("run to wait")
+    run.move(target, "run to wait")

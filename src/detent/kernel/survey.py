@@ -41,12 +41,12 @@ def shown_state(snapshot: Snapshot) -> str:
     best = -1
     for wait in waits_of(snapshot.root):
         rank = RANK[SHOWN[wait.kind]]
-        if rank == 2:
+        if rank == RANK["running"]:
             return "running"
         best = max(best, rank)
     if best < 0:
         return "running"
-    return "scheduled" if best == 1 else "waiting"
+    return "scheduled" if best == RANK["scheduled"] else "waiting"
 
 
 def next_due(snapshot: Snapshot, tick: int) -> int | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -22,10 +22,12 @@ from detent.kernel.anchor import Anchor
 from detent.kernel.chain import GENESIS, seal_of
 from detent.kernel.links import HASH_BYTES, Broken, ChainBroken, End, Link, TurnLike
 from detent.kernel.recording import blob_of, read_body
-from detent.kernel.standing import Stored, check_row
+from detent.kernel.standing import Labels, Stored, check_row
 from detent.model.ids import partition_of
 
 SALT_BYTES = 16
+_INSTANCES_AT_ONCE = 2_000
+_BEFORE_ALL = -(1 << 62)  # numbers begin at 1; a row hidden below that must be seen too
 # No body has this salt: with it every digest differs, as it must when the salt is gone.
 _ERASED_SALT = b"erased"
 _sha = hashlib.sha256
@@ -47,19 +49,29 @@ class SealLike(Protocol):
     def digest(self) -> bytes: ...
 
 
+class Known(NamedTuple):
+    """What never changes in an instance's row."""
+
+    n: int
+    id: str
+    p: int
+    salt: bytes
+    tenant: str
+    namespace: str
+    parent: str | None
+
+
 class Source(Protocol):
     """What verification reads; each call gives the next rows after a number, none at the end."""
 
     def store_id(self) -> str: ...
     def seals(self, after: int) -> Sequence[SealLike]: ...
     def ends(self) -> Sequence[End]: ...
-    def instances(self, after: int) -> Sequence[tuple[int, str, int, bytes]]:
-        """(n, id, p, salt) by n."""
-
-    def find(self, numbers: Sequence[int]) -> Sequence[tuple[int, str, int, bytes]]: ...
+    def instances(self, after: int) -> Sequence[Known]: ...
+    def find(self, numbers: Sequence[int]) -> Sequence[Known]: ...
     def turns(self, p: int, after: int) -> Sequence[TurnLike]: ...
     def journal(self, after: int) -> Sequence[JournalLike]: ...
-    def standing(self, after: int) -> Sequence[Stored]: ...
+    def standing(self, numbers: Sequence[int]) -> Sequence[Stored]: ...
     def definition(self, digest: str) -> bytes | None: ...
     def blobs(self, instance: str, digests: Sequence[str]) -> Mapping[str, bytes]: ...
 
@@ -82,11 +94,12 @@ class Verification(Struct, frozen=True, kw_only=True):
 class Chain:
     """The chain of one instance as far as it was walked."""
 
-    __slots__ = ("digest", "erased", "head", "id", "link", "salt", "seq")
+    __slots__ = ("digest", "erased", "head", "id", "labels", "link", "salt", "seq")
 
-    def __init__(self, id: str, salt: bytes, link: Link) -> None:
-        self.id = id
-        self.salt = salt if len(salt) == SALT_BYTES else _ERASED_SALT
+    def __init__(self, row: Known, link: Link, labels: Labels) -> None:
+        self.id = row.id
+        self.labels = labels
+        self.salt = row.salt if len(row.salt) == SALT_BYTES else _ERASED_SALT
         self.link = link
         self.head = GENESIS
         self.seq = 0
@@ -102,9 +115,8 @@ def verify(source: Source, anchor: Anchor | None = None) -> Verification:
     except ChainBroken as found:
         return walk.report(found.broken)
     except (struct.error, OverflowError) as error:
-        where = f"journal position {walk.place}" if isinstance(walk.place, int) else walk.place
         broken = Broken(
-            where=where, what="number", expected="64 bits, not negative", found=str(error)
+            where=walk.place, what="number", expected="64 bits, not negative", found=str(error)
         )
         return walk.report(broken)
     return walk.report(None)
@@ -115,11 +127,12 @@ class _Walk:
         self.source = source
         self.links: dict[int, Link] = {}
         self.chains: dict[int, Chain] = {}
-        self.place: str | int = "seals"  # what is looked at, or a journal position
+        self.place = "seals"
         self.rows = self.erased = self.later = self.seals = 0
         self.first_tick: int | None = None
         self.last_tick: int | None = None
         self.definitions: dict[str, None] = {}
+        self.labels: dict[Labels, Labels] = {}
 
     def report(self, broken: Broken | None) -> Verification:
         return Verification(
@@ -150,7 +163,8 @@ class _Walk:
         self.place = "instances"
         for page in _pages(source.instances):
             self._meet(page)
-        after = 0
+        self.place = "journal"
+        after = _BEFORE_ALL
         while rows := source.journal(after):
             self._scan(rows)
             after = rows[-1][0]
@@ -203,17 +217,21 @@ class _Walk:
             link.anchor(each.turn, bytes.fromhex(each.root))
 
     def _turns(self, p: int) -> Iterator[TurnLike]:
-        after = 0
+        after = _BEFORE_ALL
         while page := self.source.turns(p, after):
             yield from page
             after = page[-1].n
 
-    def _meet(self, page: Sequence[tuple[int, str, int, bytes]]) -> None:
-        for n, id, p, salt in page:
-            if p != partition_of(id, len(self.links)):
-                where = f"instance {id}"
-                raise ChainBroken(where, "partition", partition_of(id, len(self.links)), p)
-            self.chains[n] = Chain(id, salt, self.links[p])
+    def _meet(self, page: Sequence[Known]) -> None:
+        partitions, links, labels = len(self.links), self.links, self.labels
+        for row in page:
+            p = partition_of(row.id, partitions)
+            if row.p != p:
+                raise ChainBroken(f"instance {row.id}", "partition", p, row.p)
+            label = Labels(row.tenant, row.namespace, row.parent)
+            if row.parent is None:
+                label = labels.setdefault(label, label)  # few, so that each is kept once
+            self.chains[row.n] = Chain(row, links[p], label)
 
     def _find(self, pos: int, n: int) -> Chain:
         """A row of an instance that was not there when instances were read."""
@@ -226,8 +244,8 @@ class _Walk:
         chains, sha, two = self.chains, _sha, _two
         if self.first_tick is None:
             self.first_tick = rows[0][4]
+        skipped = 0
         for pos, inst, seq, turn, tick, snapshot_digest, digest, body, head in rows:
-            self.place = pos
             chain = chains.get(inst)
             if chain is None:
                 chain = self._find(pos, inst)
@@ -235,20 +253,19 @@ class _Walk:
             if turn != link.turn:
                 if turn > link.end.turn:
                     link.latest = max(link.latest, turn)
-                    self.later += 1
+                    skipped += 1
                     continue
                 link.move(turn, pos)
             if body is None:
-                chain.erased = True
-                self.erased += 1
-                if len(digest) != HASH_BYTES:
-                    raise _row_broken(chain, seq, "digest", f"{HASH_BYTES} bytes", digest)
+                self._check_erased(chain, seq, digest)
             elif sha(chain.salt + body).digest() != digest:
                 raise _row_broken(chain, seq, "digest", sha(chain.salt + body).digest(), digest)
             elif b'{"$blob":' in body:
                 self._check_blobs(chain, seq, body)
             if seq != chain.seq + 1:
                 raise _row_broken(chain, chain.seq + 1, "seq", chain.seq + 1, seq)
+            if tick < 0:
+                raise _row_broken(chain, seq, "tick", "0 or more", tick)
             if sha(chain.head + two(seq, tick) + snapshot_digest + digest).digest() != head:
                 expected = sha(chain.head + two(seq, tick) + snapshot_digest + digest).digest()
                 raise _row_broken(chain, seq, "head", expected, head)
@@ -256,8 +273,15 @@ class _Walk:
             chain.head = head
             chain.seq = seq
             chain.digest = snapshot_digest
-            self.rows += 1
-            self.last_tick = tick
+        self.later += skipped
+        self.rows += len(rows) - skipped
+        self.last_tick = rows[-1][4]
+
+    def _check_erased(self, chain: Chain, seq: int, digest: bytes) -> None:
+        chain.erased = True
+        self.erased += 1
+        if len(digest) != HASH_BYTES:
+            raise _row_broken(chain, seq, "digest", f"{HASH_BYTES} bytes", digest)
 
     def _check_blobs(self, chain: Chain, seq: int, body: bytes) -> None:
         digests = [blob for raw in read_body(body).inputs if (blob := blob_of(raw))]
@@ -288,20 +312,17 @@ class _Walk:
     # what stands now -----------------------------------------------------------------------------
 
     def _check_standing(self) -> None:
-        after = 0
-        while rows := self.source.standing(after):
+        numbers = list(self.chains)
+        for at in range(0, len(numbers), _INSTANCES_AT_ONCE):
+            wanted = numbers[at : at + _INSTANCES_AT_ONCE]
+            rows = self.source.standing(wanted)
+            if len(rows) != len(wanted):
+                raise ChainBroken("instances", "rows", len(wanted), len(rows))
             for row in rows:
-                self.place = f"instance {row.id}"
-                self._check_one(row)
-            after = rows[-1].n
+                self._check_one(row, self.chains[row.n])
 
-    def _check_one(self, row: Stored) -> None:
-        chain = self.chains.get(row.n)
+    def _check_one(self, row: Stored, chain: Chain) -> None:
         where = f"instance {row.id}"
-        if chain is None:
-            if row.version and not self._moved(partition_of(row.id, len(self.links))):
-                raise ChainBroken(where, "journal", "rows", "none")
-            return
         if row.definition not in self.definitions:
             self._check_definition(row)
         if row.version != chain.seq:
@@ -313,7 +334,7 @@ class _Walk:
             return
         if _sha(row.body).digest() != chain.digest:
             raise ChainBroken(where, "snapshot", chain.digest, _sha(row.body).digest())
-        snapshot_blobs = check_row(row)
+        snapshot_blobs = check_row(row, chain.labels)
         if snapshot_blobs:
             self._compare_blobs(row.id, snapshot_blobs, where)
 
@@ -330,9 +351,8 @@ def _row_broken(chain: Chain, seq: int, what: str, expected: Any, found: Any) ->
 
 
 def _pages(read: Any) -> Iterator[Sequence[Any]]:
-    """Pages of rows numbered by `n`, or by their first column."""
-    after = 0
+    """Pages of rows numbered by `n`."""
+    after = _BEFORE_ALL
     while page := read(after):
         yield page
-        last = page[-1]
-        after = last.n if hasattr(last, "n") else last[0]
+        after = page[-1].n

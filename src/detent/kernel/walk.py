@@ -1,17 +1,18 @@
 """The interpreter: lanes run blocks in order, frames remember where they stand.
 
 Theory of operation. A *frame* is an open node; a *lane* is a cursor over one list of blocks of its
-frame. `run_lane` enters block after block until one must wait, fails, or the list ends. A block kind
-is a module with four functions, found in `blocks.KINDS`:
+frame. `run_lane` enters block after block until one must wait, fails, or the list ends. A block
+kind is a module with four functions, found in `blocks.KINDS`:
 
     enter(run, node, frame, path)   first visit; returns a status
     resume(run, node, frame, path)  go on after something below, or the frame itself, was woken
     cancel(run, node, frame, path)  ask it to end; True when nothing of it remains
     renew(run, node, frame)         make a failed frame ready for a retry; False: enter it afresh
 
-Statuses: WAIT (stands, keep the frame), DONE, FAILED (`run.failure` says why), STOPPED (was cancelled),
-GOTO (`run.goto` names a node of the nearest graph). A frame that failed is kept below its lane, so that
-a retry goes on from the failed nodes and repeats nothing completed.
+Statuses: WAIT (stands, keep the frame), DONE, FAILED (`run.failure` says why), STOPPED (was
+cancelled), GOTO (`run.goto` names a node of the nearest graph; a block with more than one open list
+first cancels the others and lets them drain). A frame that failed is kept below its lane, so that a
+retry goes on from the failed nodes and repeats nothing completed.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def run_lane(run: Run, lane: Lane, nodes: list[Node], prefix: str, stop: bool) -
             lane.open = None
             lane.at += 1
             continue
-        if status != FAILED or not frame.lanes:
-            lane.open = None  # a failed composite is kept for a retry
+        if status != FAILED:
+            lane.open = None  # a failed frame is kept for a retry
         lane.end = _ENDS[status]
         return status
 
@@ -102,9 +103,9 @@ def cancel_frame(run: Run, frame: Frame, prefix: str) -> bool:
 
 
 def renew_lanes(run: Run, frame: Frame) -> None:
-    """Make every lane that did not complete ready to go on where it failed."""
+    """Make every failed lane ready to go on where it failed; what was cancelled stays so."""
     for lane in frame.lanes:
-        if lane.end == "completed":
+        if lane.end != "failed":
             continue
         lane.end = ""
         child = lane.open
@@ -112,12 +113,3 @@ def renew_lanes(run: Run, frame: Frame) -> None:
             node = run.program.nodes[child.b]
             if not KINDS[node.kind].renew(run, node, child):
                 lane.open = None
-
-
-def abandon_lanes(run: Run, frame: Frame, prefix: str) -> None:
-    """Drop what is open below a frame that is left for good (goto); calls become unwanted."""
-    for lane in frame.lanes:
-        if lane.open is not None:
-            cancel_frame(run, lane.open, prefix)
-            lane.open = None
-        lane.end = lane.end or "cancelled"

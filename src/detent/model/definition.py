@@ -1,13 +1,13 @@
 """The canonical definition: blocks as frozen values, names exactly as in the wire contract.
 
 `detent.definition` builds these from JSON, YAML or Python and is the only maker of `Definition`;
-the kernel compiles them. Durations are integer milliseconds. Defaults are omitted from the canonical
-form, so adding an option with a default never changes an old hash.
+the kernel compiles them. Durations are integer milliseconds. Defaults are omitted from the
+canonical form, so adding an option with a default never changes an old hash.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -267,22 +267,22 @@ class Goto(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
     to: str
 
 
-Block = Union[
-    Step,
-    Parallel,
-    Race,
-    Loop,
-    ForEach,
-    Router,
-    TryCatch,
-    SubSequence,
-    ABSplit,
-    CancellationScope,
-    Saga,
-    Wait,
-    Graph,
-    Goto,
-]
+Block = (
+    Step
+    | Parallel
+    | Race
+    | Loop
+    | ForEach
+    | Router
+    | TryCatch
+    | SubSequence
+    | ABSplit
+    | CancellationScope
+    | Saga
+    | Wait
+    | Graph
+    | Goto
+)
 
 
 class Sla(Struct, frozen=True, kw_only=True, omit_defaults=True):

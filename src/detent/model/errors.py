@@ -14,9 +14,9 @@ CODES: dict[str, str] = {
     # author: the definition or an expression in it
     "definition.invalid": "The definition has faults; each one is listed with its path and code.",
     "definition.syntax": "The text is not JSON or YAML.",
-    "definition.unsupported": "The option is known, but the part that performs it is not built yet.",
-    "definition.unknown": "No definition of that name and version is stored for the tenant and namespace.",
-    "definition.conflict": "The same name and version is stored with other content; raise the version.",
+    "definition.unsupported": "The option is known, but what performs it is not built yet.",
+    "definition.unknown": "No such definition is stored for the tenant and namespace.",
+    "definition.conflict": "The name and version is stored with other content; raise the version.",
     "expression.syntax": "The expression or template cannot be parsed.",
     "expression.limit": "The expression is too long, too deep, or needs too many operations.",
     "expression.type": "Strict mode: an operator or function got a value it cannot take.",
@@ -38,6 +38,9 @@ CODES: dict[str, str] = {
     "handler.unknown": "No handler of that name is registered and no worker queue is named.",
     "handler.signature": "The handler's parameters or annotations cannot be used.",
     "handler.duplicate": "A handler of that name is registered already.",
+    "handler.import": "The Python file or module with the handlers cannot be imported.",
+    "file.missing": "The file cannot be read.",
+    "file.exists": "A file is there already; nothing was overwritten.",
     "engine.reentrant": "A blocking engine call was made inside a handler.",
     "engine.closed": "The engine is closed.",
     "engine.running": "The call needs virtual time, or an engine that is not running.",
@@ -49,17 +52,20 @@ CODES: dict[str, str] = {
     "store.owned": "Another engine owns this store.",
     "store.newer": "The store was written by a newer release.",
     "store.corrupt": "The file is not a Detent store, or it is damaged.",
-    "store.full": "The disk is full; nothing was lost, the engine holds outcomes until there is room.",
+    "store.full": "The disk is full; nothing is lost, outcomes are held until there is room.",
     "store.unavailable": "The store cannot be opened or written.",
     "store.fenced": "Another writer has taken over; this one cannot commit any more.",
     "store.conflict": "Rows of the commit contradict what is stored; nothing was written.",
     "store.refused": "The database cannot hold a row of the transaction; nothing was written.",
     "store.settings": "A setting that is fixed in the store differs from the one asked for.",
-    "clock.jump": "The wall clock moved further than allowed; accept it with `detent clock accept`.",
+    "clock.jump": "The wall clock moved too far; accept it with `detent clock accept`.",
     "audit.broken": "The chain is not intact; the first broken entry is named.",
     # us
     "invariant.broken": "A rule the engine relies on does not hold; the instance is quarantined.",
 }
+
+
+_SHOWN = 20  # faults spelled out in the message; all of them are in `faults`
 
 
 class Fault(NamedTuple):
@@ -98,8 +104,8 @@ class DefinitionError(DetentError):
     """The author must act: all faults of a definition at once."""
 
     def __init__(self, faults: list[Fault], code: str = "definition.invalid") -> None:
-        lines = "; ".join(f"{f.path}: {f.message} ({f.code})" for f in faults[:20])
-        more = f"; and {len(faults) - 20} more" if len(faults) > 20 else ""
+        lines = "; ".join(f"{f.path}: {f.message} ({f.code})" for f in faults[:_SHOWN])
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         super().__init__(code, lines + more, faults=[tuple(f) for f in faults])
 
     @property

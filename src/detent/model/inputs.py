@@ -6,7 +6,7 @@ An input travels as encoded bytes; the journal keeps those very bytes. `id` is t
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -138,17 +138,17 @@ class ChildEnded(
     id: str = ""
 
 
-Input = Union[
-    Started,
-    Forked,
-    SignalReceived,
-    Commanded,
-    EffectApplied,
-    EffectFailed,
-    EffectDoubted,
-    EffectReconciled,
-    ChildEnded,
-]
+Input = (
+    Started
+    | Forked
+    | SignalReceived
+    | Commanded
+    | EffectApplied
+    | EffectFailed
+    | EffectDoubted
+    | EffectReconciled
+    | ChildEnded
+)
 
 _decoder = msgspec.json.Decoder(Input)
 _encoder = msgspec.json.Encoder()

@@ -35,6 +35,8 @@ CACHE_ENTRIES = 1_000
 KEY_CHARS = 512
 DURATION_MS = 100 * 366 * 86_400_000
 
+RESOLUTION_MS = 60_000
+
 # turns
 INSTANCES_PER_TURN = 500
 TURN_BUDGET_MS = 20
@@ -77,4 +79,4 @@ TREE_NODES = 20_000
 ITERATIONS_SHOWN = 1_000  # of one loop in the tree, where it names no number of its own
 ENTRIES_COMPARED = 2_000  # aligned one by one in a what-if; more are told apart as two blocks
 WHAT_IF_STEPS = 10_000
-VERIFY_PAGE = 10_000
+VERIFY_PAGE = 1_000  # journal rows at once; larger pages leave the cache and are slower

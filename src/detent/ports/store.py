@@ -6,8 +6,8 @@ touched partition row; a row count that is too small means another writer took o
 rolled back and `store.fenced` is raised. Other processes only `enqueue`, read, and write catalogue
 rows. All values are encoded before the transaction begins.
 
-Integers are ticks unless the name says ms. Bytes are stored and returned unchanged: the chain hashes
-them. One suite, tests/conformance, holds for every adapter.
+Integers are ticks unless the name says ms. Bytes are stored and returned unchanged: the chain
+hashes them. One suite, tests/conformance, holds for every adapter.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Arrival(NamedTuple):
 
 
 class NewArrival(NamedTuple):
-    """An input to leave; with `birth` the instance row (version 0) goes into the same transaction."""
+    """An input to leave; with `birth` the row of a new instance (version 0) goes with it."""
 
     id: str
     p: int
@@ -109,7 +109,7 @@ class Flight(NamedTuple):
 
 
 class InstanceChange(NamedTuple):
-    """One instance-turn to commit. `birth` is set when the row does not exist yet (n is then -1)."""
+    """One instance-turn to commit; `birth` is set, and n is -1, when there is no row yet."""
 
     n: int
     id: str
@@ -273,7 +273,7 @@ class Store(Protocol):
     def acquire(
         self, owner: Owner, partitions: Iterable[int], now_ms: int, lease_until_ms: int
     ) -> list[Partition]:
-        """Take partitions whose lease is free or expired (fence_epoch + 1); `store.owned` if none can be had."""
+        """Take partitions whose lease is free or over (fence_epoch + 1); `store.owned` if none is."""
 
     def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
         """Idle renewal by the guarded UPDATE without turn + 1; (p, fence_epoch) pairs."""

@@ -92,10 +92,14 @@ class Cache:
         """The entry, without counting as a use."""
         return self._held.get(instance)
 
-    def missing(self, instances: Iterable[str]) -> list[str]:
-        """Those that must be loaded, each once, in the order given."""
+    def split(self, instances: Iterable[str]) -> tuple[dict[str, Hot], list[str]]:
+        """Those that are here, and those that must be loaded, each once, in the order given."""
         held = self._held
-        return list(dict.fromkeys(i for i in instances if i not in held))
+        here = {i: held.get(i) for i in instances}
+        return (
+            {i: hot for i, hot in here.items() if hot is not None},
+            [i for i, hot in here.items() if hot is None],
+        )
 
     def put(self, hot: Hot) -> None:
         """Keep an entry as the most recently used one; older ones make room."""

@@ -41,6 +41,7 @@ def commit(parts: Parts, done: Sequence[Done], tick: int, *, alone: bool) -> boo
         if landed is None:
             return False
         committed = landed
+    parts.contradicted = False
     failpoints.hit("after_commit")
     settle(parts, batch, committed)
     if committed.marked:

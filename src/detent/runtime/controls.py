@@ -52,10 +52,14 @@ def status(parts: Parts) -> dict[str, Any]:
 
 
 def next_due(parts: Parts) -> int | None:
-    """The next tick at which something happens by itself; now while there is work."""
+    """The next tick at which something happens by itself; now while there is work, None if held."""
+    now = max(parts.clock.tick(), parts.lease.tick)
+    if parts.hold.code or not parts.lease.owned:
+        return None
     if has_work(parts):
-        return max(parts.clock.tick(), parts.lease.tick)
-    return parts.store.next_due(parts.lease.owned) if parts.lease.owned else None
+        return now
+    due = parts.store.next_due(parts.lease.owned)
+    return None if due is not None and due <= now and parts.barred else due
 
 
 def has_work(parts: Parts) -> bool:
@@ -68,6 +72,7 @@ def has_work(parts: Parts) -> bool:
         or inbox.refused
         or inbox.foreign
         or inbox.polled_full
+        or inbox.look_now
         or parts.queue
         or parts.groups
         or parts.marks.pending
@@ -94,7 +99,7 @@ def _carry_out(parts: Parts, control: Control) -> Any:
             specs = _converted(control.args, list[HandlerSpec])
             parts.register({spec.name: spec for spec in specs})
         case "wake":
-            parts.inbox.poll_at = 0
+            parts.inbox.look_now = True
         case "advance":
             return _advance(parts, control.args)
         case "accept_clock":

@@ -39,7 +39,7 @@ class Dues:
         """Whether to ask the index at this tick."""
         if tick < self.next:
             return False
-        return queued < enough if self._full else tick > self._asked
+        return tick > self._asked or (self._full and queued < enough)
 
     def asked(self, tick: int, *, full: bool) -> None:
         """The index was asked; `full` when it may have more."""

@@ -35,7 +35,7 @@ def give(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
 def _give_child(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
     """The hash of a child's definition: the version named, or the highest not deprecated."""
     tenant, namespace = place_of(parts, hot)
-    row = parts.store.find_definition(tenant, namespace, need.name, need.extra)
+    row = parts.store.find_definition(tenant, namespace, need.name, need.extra or None)
     key = f"child:{need.name}" if need.extra is None else f"child:{need.name}:{need.extra}"
     given[key] = None if row is None else row.hash
 

@@ -13,9 +13,10 @@ LONGEST_PAUSE_MS = 5_000
 class Hold:
     """The present hold; `code` is empty when there is none."""
 
-    __slots__ = ("_pause_ms", "code", "message", "retry_at")
+    __slots__ = ("_pause_ms", "begun", "code", "message", "retry_at")
 
     def __init__(self) -> None:
+        self.begun = 0  # how often it began or was prolonged
         self.code = ""
         self.message = ""
         self.retry_at = 0
@@ -23,6 +24,7 @@ class Hold:
 
     def begin(self, code: str, message: str, now_ms: int, pause_ms: int = 0) -> bool:
         """Hold from now on; True when that is news. Without a fixed pause each try waits longer."""
+        self.begun += 1
         news = code != self.code
         if news:
             self._pause_ms = FIRST_PAUSE_MS

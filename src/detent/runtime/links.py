@@ -3,11 +3,12 @@
 `start` returns when the writer owns its store, or raises why it cannot. `submit` leaves items in a
 queue and returns at once; whatever has gathered travels together. What turns decide is handed to
 the callback, on a thread of the link. A writer that stops unasked is started once more, unless it
-had just been started; meanwhile callers are told `store.unavailable` and calls are held.
+had just been started again; meanwhile callers are told `store.unavailable` and calls are held.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES = 1 << 20
 _IDLE_S = 3600.0
+_LAST_FRAMES_S = 5.0
 _log = logging.getLogger("detent.runtime")
 
 
@@ -52,6 +54,7 @@ class _Service:
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._spare = 1  # restarts left; there is one again when a writer has lived for a while
         self.closing = False
 
     def start(self, on_decided: Callable[[Decided], None]) -> None:
@@ -80,12 +83,14 @@ class _Service:
             try:
                 self._live()
             except BaseException as error:  # noqa: BLE001 - whatever it was, callers wait
-                if not self._lost(error, young=time.monotonic() - born < _min_life_s()):
+                if time.monotonic() - born > WRITER_MIN_LIFE_MS / 1000:
+                    self._spare = 1
+                if not self._lost(error):
                     return
             else:
                 return
 
-    def _lost(self, error: BaseException, *, young: bool) -> bool:
+    def _lost(self, error: BaseException) -> bool:
         """Tell everybody; whether to start another writer."""
         if not self._ready.is_set():
             self._failure = error
@@ -96,8 +101,9 @@ class _Service:
         )
         reason = f"the writer stopped: {text}"
         _log.error("%s", reason, exc_info=error)
-        again = not (young or self.closing)
-        if not again and not self.closing:
+        again = bool(self._spare) and not self.closing
+        self._spare = 0
+        if not again:
             self.desk.shut(StoreError("store.unavailable", f"{reason}; open the engine again"))
         self.desk.lose(reason)
         return again
@@ -132,7 +138,7 @@ class ProcessLink:
     """A writer in a process of its own, reached through a pair of sockets."""
 
     def __init__(self, arguments: bytes, command: Sequence[str] = ()) -> None:
-        """`arguments` goes to the child's standard input; its last argument is the socket's number."""
+        """`arguments` goes to the child's standard input; the socket is its last argument."""
         self._arguments = arguments
         self._command = list(command) or [sys.executable, "-m", "detent.bootstrap.writer_main"]
         self._service = _Service(self._live, "detent-link")
@@ -163,13 +169,17 @@ class ProcessLink:
     def _live(self) -> None:
         near = self._spawn()
         inbox = self._service.desk.inbox
-        sender = threading.Thread(target=_send_all, args=(near, inbox), daemon=True)
+        over = threading.Event()
+        sender = threading.Thread(target=_send_all, args=(near, inbox, over), daemon=True)
         sender.start()
         try:
             self._receive(near)
         finally:
-            near.shutdown(socket.SHUT_RDWR)  # ends a send that is under way, and tells the child
+            over.set()
+            with contextlib.suppress(OSError):
+                near.shutdown(socket.SHUT_RDWR)  # ends a send under way, and tells the child
             inbox.put(())  # wakes the sender
+            sender.join()
             near.close()
             status = self._wait_for_child()
         if not self._service.closing:
@@ -190,8 +200,8 @@ class ProcessLink:
                 start_new_session=True,
             )
         if child.stdin is not None:
-            with child.stdin as stdin:
-                stdin.write(self._arguments)
+            with contextlib.suppress(BrokenPipeError), child.stdin as stdin:
+                stdin.write(self._arguments)  # if it died at once, the socket says so too
         return near
 
     def _receive(self, near: socket.socket) -> None:
@@ -243,19 +253,22 @@ def serve_link(fd_in: int, fd_out: int, factory: Callable[[], Any], run: Run = r
         outlet.send(fault_frame(error))
         raise
     finally:
-        outlet.close(_min_life_s())
+        outlet.close(_LAST_FRAMES_S)
         ended.set()
 
 
-def _send_all(near: socket.socket, inbox: Inbox) -> None:
+def _send_all(near: socket.socket, inbox: Inbox, over: threading.Event) -> None:
     """The parent's sender: everything that gathered goes in one frame."""
-    while near.fileno() >= 0:
-        for batch in inbox.get_batch(_IDLE_S):
-            try:
+    while not over.is_set():
+        batches = inbox.get_batch(_IDLE_S)
+        try:
+            for batch in batches:
                 for data in submit_frames(batch):
                     near.sendall(data)
-            except OSError:
-                return  # the child is gone; the receiver sees it too and tells everybody
+        except OSError:  # the child is gone; the receiver sees it too and tells everybody
+            for batch in batches:
+                inbox.put(batch)  # outcomes among them are kept; told twice, the first settles
+            return
 
 
 def _read_all(near: socket.socket, inbox: Inbox, ended: threading.Event) -> None:
@@ -269,7 +282,3 @@ def _read_all(near: socket.socket, inbox: Inbox, ended: threading.Event) -> None
     inbox.put([Control("close")])
     if not ended.wait(WRITER_STOP_MS / 1000):
         os._exit(os.EX_TEMPFAIL)  # it hangs in a store that nobody waits for any more
-
-
-def _min_life_s() -> float:
-    return WRITER_MIN_LIFE_MS / 1000

@@ -26,7 +26,7 @@ class Loaded(NamedTuple):
 
 def load(parts: Parts, picked: Sequence[Ready]) -> list[Loaded]:
     """Pair entries with their stored state; those that cannot move yet are set aside."""
-    get, heads = parts.cache.get, parts.lease.heads
+    heads = parts.lease.heads
     try:
         rows = fetch(parts, [entry.id for entry in picked if entry.birth is None])
     except StoreError:
@@ -38,14 +38,14 @@ def load(parts: Parts, picked: Sequence[Ready]) -> list[Loaded]:
             p = partition_of(entry.id, parts.meta.partitions)
             hot: Hot | None = unborn(entry.birth, p, parts.chance(SALT_BYTES))
         else:
-            hot = rows.get(entry.id) or get(entry.id)
+            hot = rows.get(entry.id)
         if hot is None:
             _vanished(parts, entry)
         elif hot.p not in heads:
             _pass_on(parts, entry, hot.p)
         elif hot.version == 0 and entry.birth is None and not _starts(entry):
             parts.queue.set_aside([entry])
-            parts.inbox.poll_at = 0
+            parts.inbox.look_now = True
         else:
             loaded.append(Loaded(entry, hot))
     return loaded

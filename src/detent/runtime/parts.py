@@ -37,6 +37,7 @@ class Inbox:
         "foreign",
         "held_ids",
         "inputs",
+        "look_now",
         "own",
         "poll_at",
         "polled_full",
@@ -54,6 +55,7 @@ class Inbox:
         self.twins: dict[str, list[Submission]] = {}  # instance -> further starts by the same key
         self.refused: list[tuple[str, Verdict]] = []  # arrivals to be taken without a step
         self.foreign: list[tuple[NewArrival, int]] = []  # for partitions of other writers
+        self.look_now = True  # somebody said that there are arrivals
         self.poll_at = 0
         self.polled_full = False
 
@@ -69,6 +71,7 @@ class Parts:
         "clock",
         "closing",
         "condemned",
+        "contradicted",
         "dues",
         "facts",
         "forgetting",
@@ -123,6 +126,7 @@ class Parts:
         self.barred: dict[str, str] = {}  # instances that could not even be quarantined
         self.recovery = Recovery()
         self.unsure: Any = None  # the batch of a commit that may or may not have happened
+        self.contradicted = False  # the last commit did not fit what is stored
         self.lost = False  # the lease is somebody else's, or may be
         self.accepted_tick = -1  # up to here a jump of the clock was accepted
         self.watchers: list[int] = []  # callers who asked for the status after the turn

@@ -15,6 +15,7 @@ from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.spill import pack_input
 from detent.kernel.standing import QUARANTINED
 from detent.model.decision import Decision, Verdict
+from detent.model.inputs import Started, decode_input
 from detent.model.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from detent.runtime.intake import born_already
 
@@ -32,7 +33,10 @@ def quarantine(store: Store, entry: Ready, hot: Hot, tick: int, reason: str) -> 
     """The decision that takes an instance out of the way with its inputs kept."""
     state = hot.state if hot.state in TERMINAL else "paused"
     reason = _plain(reason)
-    body = _standing(store, hot, state, reason, tick)
+    snapshot = _first_snapshot(store, entry, hot, tick) if hot.body is None else _read(hot.body)
+    body = hot.body or b""
+    if snapshot is not None:
+        body = _standing(snapshot, hot.version + 1, state, reason)
     blobs: dict[str, bytes] = {}
     return Decision(
         instance=hot.id,
@@ -65,21 +69,18 @@ def refuse_birth(parts: Parts, entry: Ready, reason: str) -> None:
     exists = bool(parts.store.load([entry.id]))
     for told in [*entry.inputs, *parts.inbox.twins.pop(entry.id, ())]:
         parts.inbox.held_ids.discard(told.id)
+        if exists and told.birth is None:
+            parts.inbox.inputs.append(told)  # it was meant for the one that exists
+            continue
         verdict = born_already(told) if exists else _verdict(told.id, reason)
         parts.out.answer(told.ack, verdict)
         for ack in parts.inbox.followers.pop(told.id, ()):
             parts.out.answer(ack, verdict)
 
 
-def _standing(store: Store, hot: Hot, state: str, reason: str, tick: int) -> bytes:
-    """The snapshot as it was, but for its state and version; unreadable bytes stay as they are."""
-    snapshot = _first_snapshot(store, hot, tick)
-    if hot.body is not None:
-        try:
-            snapshot = decode_snapshot(hot.body)
-        except msgspec.MsgspecError:
-            return hot.body
-    snapshot.version = hot.version + 1
+def _standing(snapshot: Snapshot, version: int, state: str, reason: str) -> bytes:
+    """The snapshot as it was, but for its state and version."""
+    snapshot.version = version
     if state == "paused":
         snapshot.state = state
         snapshot.paused_reason = QUARANTINED
@@ -87,8 +88,24 @@ def _standing(store: Store, hot: Hot, state: str, reason: str, tick: int) -> byt
     return encode_snapshot(snapshot)
 
 
-def _first_snapshot(store: Store, hot: Hot, tick: int) -> Snapshot:
-    row = None if hot.body is not None else store.instance(hot.id)
+def _read(body: bytes) -> Snapshot | None:
+    """None for unreadable bytes, which are kept as they are."""
+    try:
+        return decode_snapshot(body)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _first_snapshot(store: Store, entry: Ready, hot: Hot, tick: int) -> Snapshot:
+    """What is known of an instance whose row somebody left and whose first step failed."""
+    row = store.instance(hot.id)
+    parent = None
+    try:
+        told = decode_input(entry.inputs[0].body)
+        if isinstance(told, Started) and told.parent is not None:
+            parent = msgspec.to_builtins(told.parent)
+    except (msgspec.MsgspecError, IndexError):
+        pass  # the row says enough to show it
     return Snapshot(
         id=hot.id,
         tenant="default" if row is None else row.tenant,
@@ -96,6 +113,7 @@ def _first_snapshot(store: Store, hot: Hot, tick: int) -> Snapshot:
         definition=hot.definition,
         priority=hot.priority,
         created=tick,
+        parent=parent,
     )
 
 

@@ -37,7 +37,7 @@ class Recovery:
         self.full = False
         self.after = 0
         self.not_before_ms = 0
-        self.ordered: set[str] = set()  # effect keys ordered since the walk began
+        self.ordered: set[str] = set()  # effect keys dealt with since the walk began
         self.deferred: list[Deferred] = []
         self.recheck_at = 0
         self.look_at = 0

@@ -19,6 +19,7 @@ import msgspec
 from detent.kernel.orders import order_of
 from detent.kernel.spill import unpack
 from detent.kernel.standing import QUARANTINED
+from detent.model.errors import DetentError
 from detent.model.inputs import EffectDoubted, encode_input
 from detent.model.link import Submission
 from detent.model.snapshot import OpenEffect, Snapshot, decode_snapshot
@@ -26,7 +27,6 @@ from detent.runtime import failpoints
 from detent.runtime.recovering import Deferred
 
 if TYPE_CHECKING:
-    from detent.model.decision import Order
     from detent.ports.store import Flight, Loaded
     from detent.runtime.parts import Parts
 
@@ -107,7 +107,7 @@ def _recover_effect(
             state.deferred.append(Deferred(found.snapshot.id, flight))
     elif marked and flight is None:
         if state.full:
-            parts.out.orders.append(_order(parts, found, effect))
+            _order_again(parts, found, effect)
     elif marked and flight is not None:
         if flight.dispatcher:
             _doubt(parts, found.snapshot.id, effect.key, flight.dispatch)
@@ -120,16 +120,25 @@ def _reconciling(effect: OpenEffect) -> bool:
     return effect.state == "needs_reconcile" and effect.doubt == "queryable"
 
 
-def _order(parts: Parts, found: _Found, effect: OpenEffect) -> Order:
+def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
     snapshot = found.snapshot
     if snapshot.blobs:
         unpack(snapshot, parts.store.blobs(snapshot.id, snapshot.blobs))
-    return order_of(snapshot, effect, parts.programs.get(found.definition))
+    try:
+        order = order_of(snapshot, effect, parts.programs.get(found.definition))
+    except DetentError as error:
+        if error.code.startswith("store."):
+            raise
+        _doubt(parts, snapshot.id, effect.key, 0)  # the step that takes this is quarantined
+        return
+    parts.recovery.ordered.add(effect.key)
+    parts.out.orders.append(order)
 
 
 def _doubt(parts: Parts, instance: str, key: str, dispatch: int) -> None:
     doubted = EffectDoubted(key=key, dispatch=dispatch, reason="crash", crashed=True)
     parts.inbox.inputs.append(Submission(instance, encode_input(doubted)))
+    parts.recovery.ordered.add(key)
 
 
 def _valid_dispatchers(parts: Parts) -> frozenset[str]:

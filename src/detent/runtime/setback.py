@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from detent.model.errors import DetentError
 from detent.ports.store import Committed
-from detent.runtime.intake import barred
+from detent.runtime.intake import barred, born_already
 from detent.runtime.standstill import LOST, stand_still
 
 if TYPE_CHECKING:
     from detent.runtime.batch import Batch
     from detent.runtime.parts import Parts
 
-POISON = ("", "store.refused")  # an error of no known code, or a row the store cannot keep
+# An error of no known code, a row the store cannot keep, a rule broken: somebody's poison.
+POISON = ("", "store.refused", "store.conflict", "invariant.broken")
 
 
 def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
@@ -43,6 +44,9 @@ def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
     if not ours or code in LOST:
         parts.lost = True
         stand_still(parts, "store.fenced", text)
+    elif code == "store.conflict" and not parts.contradicted:
+        parts.contradicted = True  # the cache was wrong: decide anew, once
+        _drop_born(parts, batch)
     elif code in POISON and batch.done:
         _halve(parts, batch, text)
     else:
@@ -72,6 +76,19 @@ def _put_back(parts: Parts, batch: Batch) -> None:
         parts.groups.append([entry.id for entry in entries])
     else:
         parts.queue.restore(entries)
+
+
+def _drop_born(parts: Parts, batch: Batch) -> None:
+    """Answer starts whose instance somebody else has made meanwhile; the rest is decided anew."""
+    births = [done.entry for done in batch.done if done.entry.birth is not None]
+    there = parts.store.load([entry.id for entry in births]) if births else {}
+    for entry in births:
+        if entry.id in there:
+            entry.birth = None
+            for told in [told for told in entry.inputs if told.birth is not None]:
+                parts.out.answer(told.ack, born_already(told))
+                parts.inbox.held_ids.discard(told.id)
+            entry.inputs = [told for told in entry.inputs if told.birth is None]
 
 
 def _halve(parts: Parts, batch: Batch, reason: str) -> None:

@@ -65,13 +65,14 @@ def take_over(parts: Parts) -> None:
     foreign = lease.foreign_until_ms
     wait = foreign + parts.settings.lease_margin_ms if foreign else 0
     parts.recovery.begin(full=True, not_before_ms=wait)
-    parts.inbox.poll_at = 0
+    parts.inbox.look_now = True
     parts.out.news = True
 
 
 def _take_turn(parts: Parts, tick: int) -> None:
     if not _may_write(parts, tick):
         return
+    tick = max(tick, parts.lease.tick)
     parts.queue.round += 1
     take_arrivals(parts, tick)
     take_submissions(parts, tick)
@@ -83,9 +84,9 @@ def _take_turn(parts: Parts, tick: int) -> None:
     else:
         picked = parts.queue.pick(parts.settings.max_instances_per_turn)
     done = decide(parts, load(parts, picked), tick)
-    held = parts.hold.retry_at
+    held = parts.hold.begun
     wrote = commit(parts, done, tick, alone=alone)
-    if parts.hold.code and parts.hold.retry_at != held:
+    if parts.hold.begun != held:
         return
     parts.dues.settle(parts.store, parts.lease.owned, parts.queue, tick)
     recover(parts)
@@ -102,7 +103,7 @@ def _may_write(parts: Parts, tick: int) -> bool:
     """Whether the lease, the clock and the last commit allow a turn."""
     if parts.lost:
         take_over(parts)
-    if not settle_unsure(parts) or _jumped(parts, tick):
+    if not settle_unsure(parts) or jumped(parts, tick):
         return False
     return not parts.lease.renewal_due() or _renewed(parts, tick)
 
@@ -117,7 +118,7 @@ def _renewed(parts: Parts, tick: int) -> bool:
     return False
 
 
-def _jumped(parts: Parts, tick: int) -> bool:
+def jumped(parts: Parts, tick: int) -> bool:
     """Whether the wall clock went further than allowed since the tick last written."""
     if parts.clock.mode != "wall":
         return False

@@ -8,7 +8,7 @@ from detent.model.link import Decided, Submit
 from detent.runtime import controls
 from detent.runtime.parts import Parts
 from detent.runtime.standstill import refuse_callers
-from detent.runtime.turn import lease_until, take_over, turn
+from detent.runtime.turn import jumped, lease_until, take_over, turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +44,11 @@ class Writer:
 
     def open(self) -> Decided:
         """Acquire partitions and plan recovery; its orders come with the following turns."""
-        take_over(self._parts)
-        self._parts.out.take("", 0)
-        return Decided(lease_until_ms=lease_until(self._parts))
+        parts = self._parts
+        take_over(parts)
+        jumped(parts, parts.clock.tick())
+        parts.out.news = True
+        return parts.out.take(parts.hold.code, lease_until(parts)) or Decided()
 
     def submit(self, batch: Submit) -> None:
         """Queue a batch for the next turn."""
@@ -84,10 +86,11 @@ class Writer:
     def settled(self) -> bool:
         """Whether no input and no mark waits, so that closing loses nothing."""
         parts = self._parts
-        waiting = parts.inbox.batches or parts.inbox.inputs or parts.marks.pending
-        return bool(parts.hold.code) or not (
-            waiting or any(entry.inputs for entry in parts.queue.entries())
-        )
+        if parts.hold.code:
+            return True
+        if parts.inbox.batches or parts.inbox.inputs or parts.marks.pending:
+            return False
+        return not parts.queue or not any(entry.inputs for entry in parts.queue.entries())
 
     def dismiss(self) -> Decided | None:
         """Answer every caller who still waits that the engine is closed."""

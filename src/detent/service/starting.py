@@ -107,7 +107,7 @@ def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
 
 
 def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) -> None:
-    """Refuse a definition that names a handler nobody here performs; constant params are checked too."""
+    """Refuse a definition with a handler nobody here performs, or params that do not fit it."""
     unknown = {}
     for step in every_step(definition):
         if step.handler not in MOVES and step.handler not in handlers and not step.queue_name:

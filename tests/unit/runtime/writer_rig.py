@@ -6,6 +6,7 @@ import hashlib
 from itertools import count
 
 from detent.definition import sequence, step
+from detent.kernel.chain import GENESIS, digest_of, head_of, root_of
 from detent.kernel.program import compile_program
 from detent.model.decision import Birth, HandlerSpec
 from detent.model.ids import derived_id, timed_id
@@ -17,7 +18,7 @@ from detent.model.inputs import (
     encode_input,
 )
 from detent.model.link import Control, Decided, MarkRequest, Submission, Submit
-from detent.ports.store import DefinitionRow, Owner
+from detent.ports.store import DefinitionRow, Owner, Page
 from detent.runtime.clock import SteppedClock, VirtualClock, WallClock
 from detent.runtime.settings import WriterSettings
 from detent.runtime.writer import Writer
@@ -101,7 +102,9 @@ class Rig:
     def define(self, name="calls", blocks=None, version=1):
         blocks = blocks if blocks is not None else [step("a", "work"), step("b", "work")]
         made = sequence(name, *blocks, version=version)
-        row = DefinitionRow(made.hash, "default", "default", name, version, made.canonical, False, 0)
+        row = DefinitionRow(
+            made.hash, "default", "default", name, version, made.canonical, False, 0
+        )
         self.store.put_definition(row)
         compile_program(made)
         return made
@@ -121,7 +124,12 @@ class Rig:
             else timed_id(EPOCH_MS + next(self.numbers), bytes(10))
         )
         told = Started(
-            instance=instance, definition=made.hash, priority=priority, data=data or {}, key=key, id=id
+            instance=instance,
+            definition=made.hash,
+            priority=priority,
+            data=data or {},
+            key=key,
+            id=id,
         )
         birth = Birth(
             id=instance,
@@ -184,3 +192,58 @@ class Rig:
 
     def verdict(self, submission):
         return self.verdicts[submission.ack]
+
+    def check_chain(self):
+        """Recompute every head and root from what is stored; the number of journal rows."""
+        heads: dict[tuple[int, int], list[bytes]] = {}
+        last: dict[int, bytes] = {}
+        rows = self.store.journal_scan(0, 100_000)
+        place = {row.n: row for row in self.store.instances(Page(limit=100_000))}
+        for row in rows:
+            at = place[row.inst]
+            assert row.digest == digest_of(at.salt, row.body)
+            head = head_of(
+                last.get(row.inst, GENESIS), row.seq, row.tick, row.snapshot_digest, row.digest
+            )
+            assert row.head == head
+            last[row.inst] = head
+            heads.setdefault((at.p, row.turn), []).append(head)
+        for partition in self.store.partitions():
+            root = GENESIS
+            turns = self.store.turns(partition.p, 0, 100_000)
+            assert [turn.n for turn in turns] == list(range(1, partition.turn + 1))
+            for turn in turns:
+                written = b"".join(heads.get((turn.p, turn.n), []))
+                assert turn.heads == written
+                root = root_of(root, turn.p, turn.n, turn.tick, written)
+                assert turn.root == root
+            assert partition.root == root
+        return len(rows)
+
+
+class Faulty:
+    """The store, but `commit` does what the test says: raise before, or after it happened."""
+
+    def __init__(self, store):
+        self._store = store
+        self.before = None  # called with the commit; may raise
+        self.after = None
+        self.commits = []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def commit(self, commit):
+        self.commits.append(commit)
+        if self.before is not None:
+            self.before(commit)
+        committed = self._store.commit(commit)
+        if self.after is not None:
+            self.after(commit)
+        return committed
+
+
+def with_faults(rig: Rig) -> Faulty:
+    faulty = Faulty(rig.store)
+    rig.writer = Writer(faulty, rig.clock, rig.settings, rig.owner, rig.chance)
+    return faulty

@@ -23,7 +23,7 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
         point -= variants[chosen].weight
         chosen += 1
     output = {"variant": variants[chosen].name, "variant_index": chosen}
-    run.snapshot.outputs[node.id] = output
+    run.put_output(node.id, output)
     run.note("step.evaluated", path, {"output": output})
     frame.lanes = [Lane(i=chosen)]
     return resume(run, node, frame, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.kernel.program import Node
 from detent.kernel.run import Run
-from detent.kernel.walk import GOTO, abandon_lanes, cancel_lanes, renew_lanes, run_lane
+from detent.kernel.walk import cancel_lanes, renew_lanes, run_lane
 from detent.model.snapshot import Frame
 
 
@@ -24,9 +24,3 @@ def renew(run: Run, node: Node, frame: Frame) -> bool:
     frame.stop = False
     renew_lanes(run, frame)
     return True
-
-
-def leave(run: Run, frame: Frame, prefix: str) -> int:
-    """A goto leaves this block: drop what is still open here and pass it up."""
-    abandon_lanes(run, frame, prefix)
-    return GOTO

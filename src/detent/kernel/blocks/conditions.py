@@ -1,8 +1,9 @@
-"""How block kinds evaluate a condition: broken is false in lenient definitions, a failure in strict ones."""
+"""Conditions of block kinds: a broken one is false when lenient, a failure when strict."""
 
 from __future__ import annotations
 
 from detent.expression import Expression
+from detent.kernel.failure import Failure
 from detent.kernel.run import Run
 from detent.model.errors import ExpressionError
 
@@ -25,4 +26,6 @@ def holds(run: Run, condition: Expression | ExpressionError | None) -> bool:
 
 def fail_expression(run: Run, path: str, block: str, error: ExpressionError) -> None:
     """Make an expression error the failure of a node."""
-    run.fail(path, block, error.message, "expression", code=error.code)
+    run.fail(
+        Failure(message=error.message, kind="expression", code=error.code, block=block, node=path)
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from detent.expression import Template
-from detent.kernel.blocks.body import leave
+from detent.kernel.blocks.conditions import fail_expression
 from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.kernel.walk import (
     DONE,
     FAILED,
-    GOTO,
     STOPPED,
     WAIT,
     cancel_lanes,
@@ -27,7 +26,7 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
     try:
         items = _collection(run, node)
     except ExpressionError as error:
-        run.fail(path, node.id, error.message, "expression", code=error.code)
+        fail_expression(run, path, node.id, error)
         return FAILED
     frame.v = items[: node.block.max_iterations] if isinstance(items, list) else []
     return resume(run, node, frame, path)
@@ -48,11 +47,8 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         status = run_lane(run, frame.lanes[0], node.lists[0], prefix, frame.stop)
         if status == WAIT:
             return WAIT
-        if status == GOTO:
-            return leave(run, frame, prefix)
         if status != DONE:
-            if status == STOPPED:
-                _forget(run, node)
+            _forget(run, node)
             return status
         frame.n += 1
         frame.lanes = []
@@ -75,7 +71,7 @@ def _collection(run: Run, node: Node) -> Any:
 def _finish(run: Run, node: Node, frame: Frame, path: str) -> int:
     _forget(run, node)
     output = {"_index": frame.n, "_total": len(frame.v), "_item_var": node.block.item_var}
-    run.snapshot.outputs[node.id] = output
+    run.put_output(node.id, output)
     run.note("step.evaluated", path, {"output": output})
     return DONE
 
@@ -97,5 +93,6 @@ def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
 def renew(run: Run, node: Node, frame: Frame) -> bool:
     """Go on with the element that failed."""
     frame.stop = False
+    run.merge({node.block.item_var: frame.v[frame.n]})
     renew_lanes(run, frame)
     return True

@@ -1,7 +1,7 @@
 """graph: named nodes with explicit transitions; the first edge whose condition holds is taken.
 
-`phase` is the present node's name and `n` the visit, which rises with every node entered, so that two
-visits of one node are two places in the ledger.
+`phase` is the present node's name and `n` the visit, which rises with every node entered, so that
+two visits of one node are two places in the ledger.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from detent.kernel.blocks.body import leave
 from detent.kernel.blocks.conditions import fail_expression, holds
 from detent.kernel.program import Node
 from detent.kernel.run import Run
@@ -54,10 +53,8 @@ def _iterate(run: Run, node: Node, frame: Frame, path: str) -> int:
         status = run_lane(run, frame.lanes[0], node.lists[0], f"{path}[{frame.n}]/", frame.stop)
         if status == WAIT:
             return WAIT
-        if status == STOPPED:
-            return STOPPED
-        if status == GOTO:
-            return leave(run, frame, f"{path}[{frame.n}]/")
+        if status in (STOPPED, GOTO):
+            return status
         if status == FAILED and not node.block.continue_on_error:
             return FAILED
         ended = _after_body(run, node, frame, path)
@@ -80,7 +77,7 @@ def _after_body(run: Run, node: Node, frame: Frame, path: str) -> int | None:
 
 def _finish(run: Run, node: Node, frame: Frame, path: str) -> int:
     output = {"_iterations": frame.n}
-    run.snapshot.outputs[node.id] = output
+    run.put_output(node.id, output)
     run.note("step.evaluated", path, {"output": output})
     return DONE
 

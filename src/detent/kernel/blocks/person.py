@@ -33,10 +33,12 @@ def kept_answer(run: Run, node: Node) -> Any:
     if run.snapshot.dry_run and run.snapshot.auto_approve:
         return {"value": choices_of(human)[0]}
     name = signal_name(node.id)
-    for index, kept in enumerate(run.snapshot.signals):
-        if kept.name == name and acceptable(human, kept.payload):
-            del run.snapshot.signals[index]
+    early = [kept for kept in run.snapshot.signals if kept.name == name]
+    for kept in early:
+        run.snapshot.signals.remove(kept)
+        if acceptable(human, kept.payload):
             return kept.payload
+        run.note("event.ignored", "", {"name": name, "why": "not one of the choices"})
     return None
 
 
@@ -46,7 +48,7 @@ def accept(run: Run, node: Node, path: str, payload: Any) -> None:
     output = {"value": payload["value"], "_human_gate": True}
     if human.allow_comment and payload.get("comment") is not None:
         output["comment"] = payload["comment"]
-    run.snapshot.outputs[node.id] = output
+    run.put_output(node.id, output)
     run.merge({human.store_as or node.id: payload["value"]})
     run.note("human.answered", path, {"output": output})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.kernel.blocks.body import cancel, leave
+from detent.kernel.blocks.body import cancel
 from detent.kernel.failure import failure_from
 from detent.kernel.program import Node
 from detent.kernel.run import Run
@@ -22,35 +22,38 @@ __all__ = ["cancel", "enter", "renew", "resume"]
 
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
-    """Open one lane per branch; `v` is {"won": i} or {"failed": failure} once decided."""
+    """Open one lane per branch; once decided `v` is {"won": i}, {"failed": …} or {"goto": …}."""
     frame.lanes = [Lane(i=index) for index in range(len(node.lists))]
     return resume(run, node, frame, path)
 
 
 def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Advance the branches; when one decides, cancel the rest and let them drain."""
-    prefix = f"{path}/"
+    return WAIT if _advance(run, node, frame, path) else _end(run, frame)
+
+
+def _advance(run: Run, node: Node, frame: Frame, path: str) -> bool:
+    """Run each open branch as far as it goes; whether one still stands."""
     waiting = False
     for lane in frame.lanes:
         if lane.end:
             continue
-        status = run_lane(run, lane, node.lists[lane.i], prefix, frame.stop)
+        status = run_lane(run, lane, node.lists[lane.i], f"{path}/", frame.stop)
         if status == WAIT:
             waiting = True
-        elif status == GOTO:
-            return leave(run, frame, prefix)
-        elif frame.v is None and not frame.stop and _decides(run, node, frame, lane, status):
+        elif not frame.stop and _decides(run, node, frame, lane, status):
             run.note("race.decided", path, {"branch": lane.i, "ended": lane.end})
-            waiting = not cancel_lanes(run, frame, prefix)
-            break
-    if waiting:
-        return WAIT
-    return _end(run, frame)
+            cancel_lanes(run, frame, f"{path}/")
+            return _advance(run, node, frame, path)  # what may not be stopped drains first
+    return waiting
 
 
 def _decides(run: Run, node: Node, frame: Frame, lane: Lane, status: int) -> bool:
     if status == DONE:
         frame.v = {"won": lane.i}
+        return True
+    if status == GOTO:
+        frame.v = {"goto": run.goto}
         return True
     if status != FAILED or run.failure is None:
         return False
@@ -66,12 +69,15 @@ def _end(run: Run, frame: Frame) -> int:
         return STOPPED
     if "won" in frame.v:
         return DONE
+    if "goto" in frame.v:
+        run.goto = frame.v["goto"]
+        return GOTO
     run.failure = failure_from(frame.v["failed"])
     return FAILED
 
 
 def renew(run: Run, node: Node, frame: Frame) -> bool:
-    """All branches that did not complete go on from where they were."""
+    """The branches that failed go on; the losers were cancelled and stay so."""
     frame.v = None
     frame.stop = False
     renew_lanes(run, frame)

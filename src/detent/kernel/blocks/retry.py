@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from detent.kernel.failure import Failure
 from detent.kernel.program import Node
 from detent.kernel.run import Run
+from detent.model.definition import Retry
 from detent.model.errors import ExpressionError
 from detent.model.snapshot import Frame
 
@@ -24,11 +25,21 @@ def backoff_ms(run: Run, node: Node, frame: Frame, path: str, failure: Failure) 
     condition = node.conditions[0]
     if condition is not None and not _wanted(run, condition, failure):
         return None
-    n = frame.attempt - 1
-    pause = policy.initial_backoff
-    if n > 0:
-        pause = min(int(policy.initial_backoff * policy.backoff_multiplier**n), policy.max_backoff)
+    pause = _pause(policy, frame.attempt - 1)
     return max(0, pause + _jitter(run, path, frame.attempt, policy.jitter))
+
+
+def _pause(policy: Retry, n: int) -> int:
+    """initial x multiplier^n up to the cap, by multiplication alone: the same on every machine."""
+    if n == 0 or policy.initial_backoff == 0:
+        return policy.initial_backoff
+    grown, factor = float(policy.initial_backoff), policy.backoff_multiplier
+    while n:
+        if n & 1:
+            grown *= factor
+        factor *= factor
+        n >>= 1
+    return int(min(grown, policy.max_backoff))
 
 
 def _named_final(codes: tuple[str, ...], details: Any) -> bool:

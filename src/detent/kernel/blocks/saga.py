@@ -1,14 +1,13 @@
 """saga: actions in order; on failure or cancel, compensations of the completed ones in reverse.
 
-Compensation starts only when every effect of the saga is settled or with a person: an action that may
-still happen cannot be undone.
+Compensation starts only when every effect of the saga is settled or with a person: an action that
+may still happen cannot be undone.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from detent.kernel.blocks.body import leave
 from detent.kernel.failure import failure_from
 from detent.kernel.ledger import unsettled
 from detent.kernel.program import Node
@@ -18,7 +17,7 @@ from detent.model.snapshot import Frame, Lane
 
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
-    """`n` is the action under way, later the compensation; lists are action, compensation, …"""
+    """`n` is the action under way, later the compensation; the lists alternate between both."""
     frame.lanes = [Lane(i=0)]
     return resume(run, node, frame, path)
 
@@ -46,10 +45,8 @@ def _forward(run: Run, node: Node, frame: Frame, path: str) -> int:
             if lane.end == "cancelled"
             else run_lane(run, lane, node.lists[lane.i], f"{path}/", frame.stop)
         )
-        if status == WAIT:
-            return WAIT
-        if status == GOTO:
-            return leave(run, frame, f"{path}/")
+        if status in (WAIT, GOTO):
+            return status
         if status != DONE:
             _turn_round(run, node, frame, path)
             return FAILED

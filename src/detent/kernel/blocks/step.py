@@ -1,9 +1,10 @@
 """step: one handler, through the stages guard, delay, policy, person, act, and its retries.
 
 Stages in call order: `enter` (when, deadline, delay) -> `_judge` (policies) -> `_ask_person` ->
-`_act` (cache, params, built-in move or planned effect) -> `finish` or `_failed` (retry or give up).
-A stage that must stand sets `phase` and a wait; `resume` goes on from there. A frame in phase "gate"
-without a wait was paused by a policy: being resumed at all means that a person released it.
+`_act` (cache, params, built-in move or planned effect) -> `result.finish` or `result.failed`.
+A stage that must stand sets `phase` and a wait; `resume` goes on from there. A frame that waits for
+nothing stands because the instance is paused: in phase "gate" by a policy, which only a person's resume
+passes; in "held", "answered" and "unanswered" before a stage that would act while it is paused.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from msgspec.structs import replace
 
 from detent.expression import Scope, Template
 from detent.kernel import gate, ledger
-from detent.kernel.blocks import person, retry
+from detent.kernel.blocks import person
+from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up
+from detent.kernel.bounds import rendered, too_large
 from detent.kernel.builtin import MOVES, Moved, Sleep
 from detent.kernel.failure import Failure
 from detent.kernel.orders import visible_data
 from detent.kernel.program import Node
 from detent.kernel.run import Run, encode
-from detent.kernel.walk import DONE, FAILED, WAIT
+from detent.kernel.walk import DONE, WAIT
 from detent.model import limits
 from detent.model.errors import ExpressionError
 from detent.model.snapshot import Frame
@@ -36,7 +39,7 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
                 raise node.when
             wanted = node.when.test(_scope(run, node)) if block.when else False
         except ExpressionError as error:
-            return _give_up(run, node, path, _expression_failure(error))
+            return give_up(run, node, path, _expression_failure(error))
         if not wanted:
             run.note("step.skipped", path, {"why": "when"})
             return DONE
@@ -52,28 +55,27 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
 def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Go on after a wait, an outcome, an answer, or a person's release."""
     if frame is not run.woken:
-        if frame.phase == "gate" and frame.wait is None and not run.held:
-            run.note("policy.released", path, {"policy": frame.n})
-            frame.n += 1
-            return _judge(run, node, frame, path)
-        return WAIT
+        if frame.wait is not None or run.held:
+            return WAIT
+        return _released(run, node, frame, path)
     run.woken = None
     why, value = run.woken_why, run.woken_value
     if why == "deadline":
-        return _breach(run, node, frame, path)
+        return breach(run, node, frame, path)
     if why == "due":
         return _due(run, node, frame, path)
     if why == "signal":
         return _answered(run, node, frame, path, value)
     if frame.phase == "policy":
         return _policy_said(run, node, frame, path)
-    if frame.phase == "escalated" and why == "applied":
-        return finish(run, node, frame, path, person.escalated(node.block, value), merge=False)
-    if why == "failed":
-        return _failed(run, node, frame, path, value)
     if why == "skipped":
         run.note("step.skipped", path, {"why": "a person chose to skip the effect"})
         return DONE
+    if frame.phase == "escalated":
+        return _escalated(run, node, frame, path)
+    if why == "failed":
+        return failed(run, node, frame, path, value)
+    frame.phase = APPLIED
     return finish(run, node, frame, path, value, merge=run.handler(node.block.handler).merge)
 
 
@@ -81,10 +83,7 @@ def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
     """End at once, withdrawing or disowning its call; a step that is not cancellable stays."""
     if not node.block.cancellable:
         return False
-    if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
-        effect = run.effect(frame.wait.name)
-        if effect is not None:
-            ledger.release(run, effect)
+    disown(run, frame)
     return True
 
 
@@ -96,7 +95,28 @@ def renew(run: Run, node: Node, frame: Frame) -> bool:
 # stages ------------------------------------------------------------------------------------------
 
 
+def _released(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """The pause is over: go on with the stage before which the frame was held."""
+    match frame.phase:
+        case "gate":
+            if run.released:
+                run.note("policy.released", path, {"policy": frame.n})
+                frame.n += 1
+            return _judge(run, node, frame, path)
+        case "held":
+            return _judge(run, node, frame, path)
+        case "answered":
+            return _act(run, node, frame, path)
+        case "unanswered":
+            return _no_answer(run, node, frame, path)
+        case _:
+            return WAIT
+
+
 def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
+    if run.held:
+        frame.phase = "held"
+        return WAIT
     if run.snapshot.policies:
         acting = node.block.handler not in MOVES
         index, verdict = gate.judge(run, path, frame.n, acting)
@@ -106,13 +126,12 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
         if not verdict.allowed:
             return _refused(run, node, frame, path, verdict)
         frame.n = 0
-    if frame.phase != "retry" and node.block.wait_for_input is not None:
+    if frame.attempt == 0 and node.block.wait_for_input is not None:
         return _ask_person(run, node, frame, path)
     return _act(run, node, frame, path)
 
 
 def _ask_policy(run: Run, node: Node, frame: Frame, path: str) -> int:
-    frame.v = frame.phase if frame.phase == "retry" else frame.v
     frame.phase = "policy"
     handler = run.snapshot.policies[frame.n]["handler"]
     request = encode(
@@ -143,7 +162,6 @@ def _policy_said(run: Run, node: Node, frame: Frame, path: str) -> int:
         text = run.woken_value.message if isinstance(run.woken_value, Failure) else "it was skipped"
         verdict = gate.Judgement(False, "fail", f"the policy {handler} could not be asked: {text}")
     gate.record(run, path, handler, verdict)
-    frame.phase, frame.v = ("retry", None) if frame.v == "retry" else ("", frame.v)
     if not verdict.allowed:
         return _refused(run, node, frame, path, verdict)
     frame.n += 1
@@ -155,7 +173,7 @@ def _refused(run: Run, node: Node, frame: Frame, path: str, verdict: gate.Judgem
         run.note("step.skipped", path, {"why": "policy", "reason": verdict.reason})
         return DONE
     if verdict.action == "defer":
-        frame.phase = "defer" if frame.phase != "retry" else "retry"
+        frame.n = 0  # what holds then is judged by all policies anew
         run.wait(frame, path, "defer", verdict.until, verdict.reason)
         return WAIT
     if verdict.action == "pause":
@@ -164,7 +182,7 @@ def _refused(run: Run, node: Node, frame: Frame, path: str, verdict: gate.Judgem
         run.held = True
         return WAIT
     failure = Failure(message=verdict.reason or "refused by policy", kind="authorization")
-    return _give_up(run, node, path, failure)
+    return give_up(run, node, path, failure)
 
 
 def _ask_person(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -181,6 +199,9 @@ def _ask_person(run: Run, node: Node, frame: Frame, path: str) -> int:
 def _answered(run: Run, node: Node, frame: Frame, path: str, payload: Any) -> int:
     frame.wait = None
     person.accept(run, node, path, payload)
+    if run.held:
+        frame.phase = "answered"
+        return WAIT
     return _act(run, node, frame, path)
 
 
@@ -188,11 +209,9 @@ def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
     kind = run.woken_value
     run.note("wait.completed", path, {"kind": kind})
     if kind == "sleep":
-        return finish(run, node, frame, path, frame.v, merge=False)
+        return finish(run, node, frame, path, frame.v["slept"], merge=False)
     if kind == "human":
         return _no_answer(run, node, frame, path)
-    if kind == "retry":
-        frame.phase = "retry"
     return _judge(run, node, frame, path)
 
 
@@ -202,9 +221,11 @@ def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
         failure = Failure(
             message="nobody answered in time", kind="timeout", block=node.id, node=path
         )
-        return _give_up(run, node, path, failure)
+        return give_up(run, node, path, failure)
+    if run.held:
+        frame.phase = "unanswered"
+        return WAIT
     frame.phase = "escalated"
-    frame.attempt += 1
     request = encode(person.escalation_request(run, node))
     ledger.plan(
         run,
@@ -215,6 +236,16 @@ def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
     )
     run.note("human.escalated", path, {"handler": human.escalation_handler})
     return WAIT
+
+
+def _escalated(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """The escalation ended; if it failed the step fails, for nobody ever allowed its handler."""
+    if isinstance(run.woken_value, Failure) and run.woken_why == "failed":
+        return give_up(run, node, path, run.woken_value)
+    output = person.escalated(node.block, run.woken_value)
+    run.put_output(node.id, output)
+    run.note("step.executed", path, {"output": output})
+    return DONE
 
 
 def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -230,13 +261,13 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
                 return finish(run, node, frame, path, cached[0], merge=False)
         params = _params(run, node)
     except ExpressionError as error:
-        return _give_up(run, node, path, _expression_failure(error))
+        return give_up(run, node, path, _expression_failure(error))
     move = MOVES.get(block.handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
     request = node.table if node.table is not None else encode(params)
     if len(request) > limits.PAYLOAD_BYTES:
-        return _give_up(run, node, path, _too_large(path, len(request), limits.PAYLOAD_BYTES))
+        return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
     if node.table is None and (node.params is None or node.params.constant):  # type: ignore[union-attr]
         node.table = request  # constant params are encoded once per program
     ledger.plan(
@@ -251,108 +282,10 @@ def _moved(run: Run, node: Node, frame: Frame, path: str, result: Moved | Sleep 
     if isinstance(result, Moved):
         return finish(run, node, frame, path, result.output, merge=False)
     if isinstance(result, Failure):
-        return _failed(run, node, frame, path, result)
-    frame.v = result.output
+        return failed(run, node, frame, path, result)
+    frame.v = {**(frame.v or {}), "slept": result.output}
     run.wait(frame, path, "sleep", run.after(result.duration_ms))
     return WAIT
-
-
-def finish(run: Run, node: Node, frame: Frame, path: str, result: Any, *, merge: bool) -> int:
-    """Take a result as the step's output."""
-    if node.schema is not None:
-        fault = next(iter(node.schema.iter_errors(result)), None)
-        if fault is not None:
-            text = f"the output does not match output_schema at {list(fault.instance_path)}: {fault.message}"
-            return _give_up(
-                run, node, path, Failure(message=text, kind="definition", code="payload.schema")
-            )
-    snapshot = run.snapshot
-    if merge and isinstance(result, dict) and not snapshot.dry_run:
-        size = run.merged_too_large(result)
-        if size:
-            return _give_up(run, node, path, _too_large("context.data", size, limits.CONTEXT_BYTES))
-        run.merge(result)
-    outputs = snapshot.outputs
-    outputs.pop(node.id, None)  # so that the order of outputs is the order of their creation
-    outputs[node.id] = result
-    snapshot.steps += 1
-    if frame.v is not None and isinstance(frame.v, dict) and "cache" in frame.v:
-        _remember(run, frame.v["cache"], result)
-    if run.woken_why == "applied" and result is run.woken_value:
-        run.entries.append(("step.executed", path))  # the output stands in effect.applied's input
-    else:
-        run.entries.append(("step.executed", path, {"output": result}))
-    return DONE
-
-
-def _failed(run: Run, node: Node, frame: Frame, path: str, failure: Failure) -> int:
-    backoff = retry.backoff_ms(run, node, frame, path, failure)
-    if backoff is None:
-        return _give_up(run, node, path, failure)
-    run.note("error.occurred", path, {"message": failure.message, "kind": failure.kind})
-    frame.phase = "retry"
-    run.wait(frame, path, "retry", run.after(backoff), failure.message[:200])
-    run.note("error.retried", path, {"attempt": frame.attempt + 1})
-    return WAIT
-
-
-def _give_up(run: Run, node: Node, path: str, failure: Failure) -> int:
-    run.failure = Failure(
-        message=failure.message,
-        kind=failure.kind,
-        code=failure.code,
-        block=node.id,
-        node=path,
-        attempt=failure.attempt,
-        details=failure.details,
-    )
-    run.note(
-        "error.occurred",
-        path,
-        {
-            "message": failure.message,
-            "kind": failure.kind,
-            "code": failure.code,
-            "final": True,
-        },
-    )
-    return FAILED
-
-
-def _breach(run: Run, node: Node, frame: Frame, path: str) -> int:
-    """The step's deadline has passed: disown the call, tell the breach handler once, fail."""
-    block = node.block
-    if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
-        effect = run.effect(frame.wait.name)
-        if effect is not None:
-            ledger.release(run, effect)
-    frame.wait = None
-    elapsed = (run.tick - frame.since) * run.facts.resolution_ms
-    details = {
-        "_error": "sla_deadline_breached",
-        "_deadline_ms": block.deadline,
-        "_elapsed_ms": elapsed,
-    }
-    if block.on_deadline_breach is not None:
-        params = block.on_deadline_breach.params
-        request = {
-            **(params if isinstance(params, dict) else {}),
-            "_breach_block_id": node.id,
-            "_breach_deadline_ms": block.deadline,
-            "_breach_elapsed_ms": elapsed,
-            "_breach_instance_id": run.snapshot.id,
-        }
-        handler = block.on_deadline_breach.handler
-        ledger.plan(
-            run, ledger.Plan(f"{path}?breach", node.key, handler, encode(request), "breach"), None
-        )
-    failure = Failure(
-        message=f"the step was not done within its deadline of {block.deadline} ms",
-        kind="timeout",
-        code="step.deadline",
-        details=details,
-    )
-    return _give_up(run, node, path, failure)
 
 
 # parts -------------------------------------------------------------------------------------------
@@ -377,41 +310,21 @@ def _params(run: Run, node: Node) -> Any:
         return None
     if isinstance(template, ExpressionError):
         raise template
-    return node.block.params if template.constant else template.render(_scope(run, node))
+    return node.block.params if template.constant else rendered(template, _scope(run, node))
 
 
 def _cached(run: Run, node: Node, frame: Frame) -> tuple[Any] | None:
     if isinstance(node.cache_key, ExpressionError):
         raise node.cache_key
-    rendered = (
-        node.cache_key.render(_scope(run, node)) if isinstance(node.cache_key, Template) else ""
+    value = (
+        rendered(node.cache_key, _scope(run, node)) if isinstance(node.cache_key, Template) else ""
     )
-    key = rendered if isinstance(rendered, str) else encode(rendered).decode()
+    key = value if isinstance(value, str) else encode(value).decode()
     if key in run.snapshot.cache:
         return (run.snapshot.cache[key],)
     frame.v = {"cache": key}
     return None
 
 
-def _remember(run: Run, key: str, result: Any) -> None:
-    cache = run.snapshot.cache
-    if len(cache) >= limits.CACHE_ENTRIES:
-        del cache[next(iter(cache))]
-    cache[key] = result
-
-
 def _expression_failure(error: ExpressionError) -> Failure:
     return Failure(message=error.message, kind="expression", code=error.code)
-
-
-def _too_large(where: str, size: int, limit: int) -> Failure:
-    text = f"{where} is {size} bytes; the limit is {limit}; store large values elsewhere and pass a reference"
-    return Failure(
-        message=text,
-        kind="logic",
-        code="payload.too_large",
-        details={"size": size, "limit": limit, "path": where},
-    )
-
-
-__all__ = ["cancel", "enter", "finish", "renew", "resume"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from detent.expression import Template
+from detent.kernel.blocks.conditions import fail_expression
+from detent.kernel.bounds import rendered, too_large
+from detent.kernel.failure import Failure
 from detent.kernel.program import Node
-from detent.kernel.run import Run
+from detent.kernel.run import Run, encode
 from detent.kernel.walk import DONE, FAILED, WAIT
 from detent.model import limits
 from detent.model.decision import Birth, Message
@@ -32,7 +35,11 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
     try:
         data = _input(run, node)
     except ExpressionError as error:
-        run.fail(path, node.id, error.message, "expression", code=error.code)
+        fail_expression(run, path, node.id, error)
+        return FAILED
+    size = len(encode(data))
+    if size > limits.CONTEXT_BYTES:
+        run.fail(too_large("the child's data", size, limits.CONTEXT_BYTES).at(path, node.id))
         return FAILED
     child = derived_id(snapshot.tenant, "child", f"{snapshot.id}:{snapshot.generation}:{path}")
     run.wait(frame, path, "child", None, child)
@@ -61,11 +68,17 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         message = f"the child instance {told.child} ended {told.state}"
         if isinstance(told.error, dict) and told.error.get("message"):
             message += f": {told.error['message']}"
-        run.fail(path, node.id, message, "child", details=told.error)
+        run.fail(
+            Failure(message=message, kind="child", block=node.id, node=path, details=told.error)
+        )
         return FAILED
     if isinstance(told.data, dict):
+        size = run.merged_too_large(told.data)
+        if size:
+            run.fail(too_large("context.data", size, limits.CONTEXT_BYTES).at(path, node.id))
+            return FAILED
         run.merge(told.data)
-    run.snapshot.outputs[node.id] = list(told.outputs)
+    run.put_output(node.id, list(told.outputs))
     run.note("child.completed", path, {"child": told.child})
     return DONE
 
@@ -73,9 +86,9 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
 def _input(run: Run, node: Node) -> Any:
     if isinstance(node.params, ExpressionError):
         raise node.params
-    return (
-        node.params.render(run.scope()) if isinstance(node.params, Template) else node.block.input
-    )
+    if not isinstance(node.params, Template) or node.params.constant:
+        return node.block.input
+    return rendered(node.params, run.scope())
 
 
 def _send_start(run: Run, child: str, target: str, data: Any, parent: Parent) -> None:
@@ -89,6 +102,8 @@ def _send_start(run: Run, child: str, target: str, data: Any, parent: Parent) ->
         timezone=snapshot.timezone,
         data=data,
         config=snapshot.config,
+        metadata={"_parent_block_id": parent.block, "_sub_sequence_depth": parent.depth},
+        policies=tuple(snapshot.policies[len(run.program.definition.body.policies) :]),
         parent=parent,
         dry_run=snapshot.dry_run,
         auto_approve=snapshot.auto_approve,
@@ -109,7 +124,8 @@ def _send_start(run: Run, child: str, target: str, data: Any, parent: Parent) ->
 
 
 def _refuse(run: Run, node: Node, path: str, message: str) -> int:
-    run.fail(path, node.id, message, "definition", code="definition.unknown")
+    code = "definition.unknown"
+    run.fail(Failure(message=message, kind="definition", code=code, block=node.id, node=path))
     return FAILED
 
 

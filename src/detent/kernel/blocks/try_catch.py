@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from detent.kernel.blocks.body import leave
 from detent.kernel.failure import failure_from
 from detent.kernel.program import Node
 from detent.kernel.run import Run
@@ -22,7 +21,11 @@ TRY, CATCH, FINALLY = 0, 1, 2
 
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
-    """Start with the try list; `v` keeps the failure of catch, and its lane, while finally runs."""
+    """Start with the try list.
+
+    While finally runs, `v` keeps what follows it: the failure of catch, whose lane is kept too, or
+    {"goto": target}.
+    """
     frame.lanes = [Lane(i=TRY)]
     return resume(run, node, frame, path)
 
@@ -36,12 +39,12 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
             status = run_lane(run, lane, node.lists[lane.i], f"{path}/", stop)
             if status == WAIT:
                 return WAIT
-            if status == GOTO:
-                return leave(run, frame, f"{path}/")
+            if status == GOTO and not frame.stop:
+                frame.v = {"goto": run.goto}
         following = _next(run, node, frame, lane)
         if following is None:
             return _end(run, frame, lane)
-        kept = [lane] if frame.v is not None else []
+        kept = [lane] if lane.end == "failed" and frame.v is not None else []
         frame.lanes = [*kept, Lane(i=following)]
 
 
@@ -73,6 +76,9 @@ def _end(run: Run, frame: Frame, lane: Lane) -> int:
         return FAILED
     if frame.stop:
         return STOPPED
+    if frame.v is not None and "goto" in frame.v:
+        run.goto = frame.v["goto"]
+        return GOTO
     if frame.v is not None:
         run.failure = failure_from(frame.v)
         return FAILED
@@ -90,7 +96,7 @@ def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
 
 def renew(run: Run, node: Node, frame: Frame) -> bool:
     """Go on in the list that failed; finally follows a renewed catch once more."""
-    if frame.v is not None:
+    if frame.v is not None and "goto" not in frame.v:
         frame.lanes = frame.lanes[:1]
         frame.v = None
     frame.stop = False

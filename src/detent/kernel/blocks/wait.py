@@ -6,7 +6,9 @@ from typing import Any
 
 from detent.kernel.program import Node
 from detent.kernel.run import Run
-from detent.kernel.walk import DONE, WAIT
+from detent.kernel.bounds import too_large
+from detent.kernel.walk import DONE, FAILED, WAIT
+from detent.model import limits
 from detent.model.snapshot import Frame
 
 
@@ -34,9 +36,14 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 
 def _end(run: Run, node: Node, path: str, output: Any) -> int:
-    run.snapshot.outputs[node.id] = output
     if node.block.store_as:
-        run.merge({node.block.store_as: output})
+        stored = {node.block.store_as: output}
+        size = run.merged_too_large(stored)
+        if size:
+            run.fail(too_large("context.data", size, limits.CONTEXT_BYTES).at(path, node.id))
+            return FAILED
+        run.merge(stored)
+    run.put_output(node.id, output)
     run.note("wait.completed", path, {"output": output})
     return DONE
 

@@ -71,7 +71,7 @@ def take_arrivals(connection: apsw.Connection, flat: list[Any]) -> None:
 def taken_rows(taken: Sequence[tuple[str, Verdict | None]], tick: int) -> list[Any]:
     """The rows of `take_arrivals`, encoded before the transaction begins."""
     flat: list[Any] = []
-    for id, verdict in taken:  # noqa: A001
+    for id, verdict in taken:
         flat += (id, None if verdict is None else _encode(verdict), tick)
     return flat
 
@@ -85,7 +85,7 @@ def arrivals(connection: apsw.Connection, here: str, limit: int) -> list[Arrival
 def verdicts(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Verdict | None]:
     """The ids that have been left before, with their verdicts once they are taken."""
     rows = _SELECT_VERDICTS.fetch(connection, ids)
-    return {id: None if body is None else _decode(body) for id, body in rows}  # noqa: A001
+    return {id: None if body is None else _decode(body) for id, body in rows}
 
 
 def forget(connection: apsw.Connection, before_tick: int, limit: int) -> int:

@@ -17,7 +17,7 @@ from detent.store.sqlite.schema import (
     migrations,
     read_meta,
 )
-from detent.store.sqlite.statements import BUSY_TIMEOUT_MS, row_of
+from detent.store.sqlite.statements import row_of, wait_for_lock
 from detent.store.sqlite.store import SqliteStore
 
 __all__ = ["MEMORY", "NewStore", "open_store"]
@@ -66,7 +66,9 @@ def _check_place(path: Path, create: NewStore | None) -> None:
         ) from error
     if not exists and not has_parent:
         raise StoreError(
-            "store.unavailable", f"there is no directory {path.parent}; make it", path=str(path)
+            "store.unavailable",
+            f"{path} cannot be made: there is no directory {path.parent}",
+            path=str(path),
         )
     if not exists and create is None:
         raise StoreError("store.unavailable", f"there is no store at {path}", path=str(path))
@@ -77,7 +79,7 @@ def _connect(name: str, create: NewStore | None, *, read_only: bool) -> apsw.Con
     if create is not None and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
     connection = apsw.Connection(name, flags=flags, statementcachesize=_STATEMENTS_KEPT)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.set_busy_handler(wait_for_lock)
     return connection
 
 
@@ -87,19 +89,19 @@ def _prepare(
     empty = is_empty(connection)
     if empty and (create is None or read_only):
         raise StoreError("store.corrupt", f"{name} is empty, and not a Detent store", path=name)
-    version = 0 if empty else check_origin(connection, name)
+    scripts = migrations()
+    version = 0 if empty else check_origin(connection, name, len(scripts))
     if read_only:
-        _set_up_reader(connection, name, version)
+        _set_up_reader(connection, name, version, len(scripts))
         return
     if empty:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     _set_up_writer(connection, name)
-    if version < len(migrations()):
-        migrate(connection, create)
+    if version < len(scripts):
+        migrate(connection, scripts, create)
 
 
-def _set_up_reader(connection: apsw.Connection, name: str, version: int) -> None:
-    newest = len(migrations())
+def _set_up_reader(connection: apsw.Connection, name: str, version: int, newest: int) -> None:
     if version < newest:
         raise StoreError(
             "store.unavailable",

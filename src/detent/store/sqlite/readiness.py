@@ -86,7 +86,7 @@ def load_numbers(connection: apsw.Connection, numbers: Sequence[int]) -> list[Lo
 
 
 def _loaded(row: tuple[Any, ...]) -> Loaded:
-    n, id, p, salt, state, due, busy, prio, definition, version, body, head = row  # noqa: A001
+    n, id, p, salt, state, due, busy, prio, definition, version, body, head = row
     return Loaded(
         n, id, p, salt, state, due, busy == 1, prio, definition, version or 0, body, head or GENESIS
     )

@@ -54,7 +54,7 @@ def is_empty(connection: apsw.Connection) -> bool:
     )
 
 
-def check_origin(connection: apsw.Connection, path: str) -> int:
+def check_origin(connection: apsw.Connection, path: str, newest: int) -> int:
     """The schema version of the file; refuse what is not ours or is newer than this release."""
     origin = _pragma(connection, "application_id")
     if origin != APPLICATION_ID:
@@ -64,7 +64,7 @@ def check_origin(connection: apsw.Connection, path: str) -> int:
             f"(application id {origin:#x}, expected {APPLICATION_ID:#x}); name another file",
             path=path,
         )
-    version, newest = _pragma(connection, "user_version"), len(migrations())
+    version = _pragma(connection, "user_version")
     if version > newest:
         raise StoreError(
             "store.newer",
@@ -76,12 +76,11 @@ def check_origin(connection: apsw.Connection, path: str) -> int:
     return version
 
 
-def migrate(connection: apsw.Connection, create: NewStore | None) -> None:
+def migrate(connection: apsw.Connection, scripts: list[str], create: NewStore | None) -> None:
     """Bring the file to the newest schema; with `create` an empty file becomes a store."""
     with transaction(connection):
         empty = is_empty(connection)  # asked again under the lock: another process may be creating
         version = _pragma(connection, "user_version")
-        scripts = migrations()
         for script in scripts[version:]:
             connection.execute(script)
         connection.execute(f"PRAGMA user_version = {len(scripts)}")

@@ -1,0 +1,128 @@
+"""`detent audit`: prove that nothing was changed, and take the proof elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import to_builtins
+
+from detent.cli import exits
+from detent.cli.invocation import Invocation, pass_invocation, shared
+from detent.cli.reader import Reader, reading
+from detent.cli.screen import Cell, Screen
+from detent.cli.shown import plural
+from detent.cli.sources import read_file
+from detent.kernel.anchor import Anchor, read_anchor
+from detent.kernel.verify import Verification
+from detent.model.errors import StoreError
+from detent.ports.store import Page
+from detent.service.histories import export_audit
+from detent.service.proving import make_anchor, verify_store
+
+_PAGE = 500
+
+
+@click.group()
+@shared
+def audit() -> None:
+    """Verify, export and anchor the chain."""
+
+
+@audit.command()
+@click.option("--anchor", metavar="FILE", help="Also prove that nothing was cut off since.")
+@shared
+@pass_invocation
+def verify(options: Invocation, anchor: str | None) -> int:
+    """Check every stored byte that the chain covers; exit code 1 if it is broken."""
+    kept: Anchor | None = None if anchor is None else read_anchor(read_file(anchor))
+    with reading(options) as reader:
+        found = verify_store(reader.store, kept)
+        options.emit(to_builtins(found), lambda screen: show_verification(screen, reader, found))
+    return exits.OK if found.valid else exits.NO
+
+
+@audit.command()
+@click.argument("instance_id", metavar="[ID]", required=False)
+@click.option("--to", "target", metavar="FILE", help="Write to a file instead of standard output.")
+@shared
+@pass_invocation
+def export(options: Invocation, instance_id: str | None, target: str | None) -> None:
+    """Write the journal of one instance, or of all, as JSON lines."""
+    with reading(options) as reader:
+        ids = [instance_id] if instance_id else _every_instance(reader)
+        lines = (line for each in ids for line in export_audit(reader.store, each, reader.tenant))
+        count = _write(lines, target)
+    if target is not None:
+        options.emit(
+            {"file": target, "lines": count},
+            lambda screen: screen.line(Cell("done  ", "green"), f"{count} lines in {target}"),
+        )
+
+
+@audit.command()
+@click.option("--to", "target", metavar="FILE", help="Write to a file instead of standard output.")
+@shared
+@pass_invocation
+def anchor(options: Invocation, target: str | None) -> None:
+    """Write the heads of all chains; keep them where nobody can change them with the store."""
+    with reading(options) as reader:
+        made = make_anchor(reader.store)
+    body = msgspec.json.format(msgspec.json.encode(made), indent=2)
+    _write([body + b"\n"], target)
+    if target is not None:
+        options.emit(
+            {"file": target, "digest": made.digest},
+            lambda screen: screen.line(Cell("done  ", "green"), f"{target}  {made.digest}"),
+        )
+
+
+def show_verification(screen: Screen, reader: Reader, found: Verification) -> None:
+    """Print what a verification found."""
+    amount = f"{plural(found.rows, 'row')}, {plural(found.turns, 'turn')}"
+    amount += f", {plural(found.instances, 'instance')}, {plural(found.seals, 'seal')}"
+    if found.valid:
+        screen.line(Cell("valid  ", "green"), amount)
+    else:
+        screen.line(Cell("broken  ", "red"), amount)
+    broken = found.broken
+    screen.facts(
+        [
+            ("first", reader.at(found.first_tick)),
+            ("last", reader.at(found.last_tick)),
+            ("erased", plural(found.erased, "row") if found.erased else ""),
+            ("written meanwhile", plural(found.later, "row") if found.later else ""),
+            ("broken at", Cell(broken.where, "red") if broken else ""),
+            ("what", broken.what if broken else ""),
+            ("expected", broken.expected if broken else ""),
+            ("found", broken.found if broken else ""),
+        ]
+    )
+
+
+def _every_instance(reader: Reader) -> Iterator[str]:
+    page = Page(tenant=reader.tenant or "", limit=_PAGE)
+    while rows := reader.store.instances(page):
+        for row in rows:
+            yield row.id
+        page = page._replace(after=rows[-1].n)
+
+
+def _write(lines: Iterable[bytes], target: str | None) -> int:
+    count = 0
+    if target is None:
+        for line in lines:
+            sys.stdout.write(line.decode())
+            count += 1
+        return count
+    try:
+        with Path(target).open("wb") as file:
+            for line in lines:
+                file.write(line)
+                count += 1
+    except OSError as error:
+        raise StoreError("store.unavailable", f"{target} cannot be written ({error})") from error
+    return count

@@ -1,0 +1,165 @@
+"""`detent definition`: check, show and compare definitions; no store is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from msgspec import Struct, to_builtins
+
+from detent.cli import exits
+from detent.cli.block_tree import definition_tree
+from detent.cli.invocation import Invocation, pass_invocation, shared
+from detent.cli.screen import Cell, Screen, Table
+from detent.cli.sources import load_definition, load_definitions, load_module, read_raw
+from detent.definition import diff as compare
+from detent.definition import to_wire, unknown_fields, warnings
+from detent.handlers import Registry
+from detent.kernel.builtin import MOVES
+from detent.model.errors import DefinitionError, Fault
+
+
+class Checked(Struct, kw_only=True):
+    """One definition of one file, and what was found."""
+
+    file: str
+    valid: bool
+    name: str = ""
+    version: int | None = None
+    hash: str = ""
+    faults: list[Fault] = []
+    warnings: list[str] = []
+
+
+class _Everything(frozenset[str]):
+    """Takes every handler for known, where nobody said which are."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+@click.group()
+@shared
+def definition() -> None:
+    """Check, show and compare definitions."""
+
+
+@definition.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.option("--handlers", metavar="MODULE", multiple=True, help="Know the handlers of a module.")
+@shared
+@pass_invocation
+def validate(options: Invocation, files: tuple[str, ...], handlers: tuple[str, ...]) -> int:
+    """Check definition files and list every fault at once; exit code 1 if there is one."""
+    known = _known(handlers)
+    found = [each for file in files for each in _check(file, known)]
+    valid = all(each.valid for each in found)
+    shown = {"valid": valid, "definitions": [_listed(each) for each in found]}
+    options.emit(shown, lambda screen: _show_checks(screen, found))
+    return exits.OK if valid else exits.NO
+
+
+@definition.command()
+@click.argument("file")
+@shared
+@pass_invocation
+def show(options: Invocation, file: str) -> None:
+    """Show a definition as the engine reads it: its blocks, its hash."""
+    found = load_definition(file).definition
+    shown = {"hash": found.hash, "definition": to_wire(found)}
+    options.emit(shown, lambda screen: screen.tree(definition_tree(found)))
+
+
+@definition.command()
+@click.argument("before")
+@click.argument("after")
+@shared
+@pass_invocation
+def diff(options: Invocation, before: str, after: str) -> int:
+    """Say what differs between two definitions, block by block; exit code 1 if something does."""
+    old, new = load_definition(before).definition, load_definition(after).definition
+    changes = compare(old, new)
+    shown = {
+        "same": not changes,
+        "before": {"file": before, "hash": old.hash},
+        "after": {"file": after, "hash": new.hash},
+        "changes": [each._asdict() for each in changes],
+    }
+    styles = {"added": "green", "removed": "red", "changed": "yellow"}
+    table = Table(
+        columns=("path", "change", "before", "after"),
+        rows=[
+            (each.path, Cell(each.kind, styles[each.kind]), _short(each.before), _short(each.after))
+            for each in changes
+        ],
+        empty="the definitions are the same",
+    )
+    options.emit(shown, lambda screen: screen.table(table))
+    return exits.NO if changes else exits.OK
+
+
+def _known(handlers: tuple[str, ...]) -> frozenset[str]:
+    if not handlers:
+        return _Everything()
+    registry = Registry()
+    for each in handlers:
+        registry.collect(load_module(each))
+    return frozenset([*registry.specs(), *MOVES])
+
+
+def _check(file: str, known: frozenset[str]) -> list[Checked]:
+    try:
+        found = load_definitions(file)
+        raw = read_raw(file)
+    except DefinitionError as error:
+        return [Checked(file=file, valid=False, faults=error.faults)]
+    if not found:
+        missing = Fault("$", "definition.missing", "the file holds no definition; assign one")
+        return [Checked(file=file, valid=False, faults=[missing])]
+    return [
+        Checked(
+            file=file,
+            valid=True,
+            name=each.name,
+            version=each.version,
+            hash=each.hash,
+            warnings=[*(unknown_fields(raw) if raw is not None else ()), *warnings(each, known)],
+        )
+        for each in found
+    ]
+
+
+def _listed(checked: Checked) -> dict[str, Any]:
+    shown: dict[str, Any] = to_builtins(checked)
+    shown["faults"] = [fault._asdict() for fault in checked.faults]
+    return shown
+
+
+def _show_checks(screen: Screen, found: list[Checked]) -> None:
+    for each in found:
+        if each.valid:
+            about = f"{each.name} version {each.version}  {each.hash[:12]}"
+            screen.line(Cell("valid    ", "green"), f"{each.file}  ", Cell(about, "bright_black"))
+        else:
+            count = f"{len(each.faults)} fault{'s' if len(each.faults) > 1 else ''}"
+            screen.line(Cell("invalid  ", "red"), f"{each.file}  ", Cell(count, "bright_black"))
+        for warning in each.warnings:
+            screen.line(Cell("  warning  ", "yellow"), warning)
+        if each.faults:
+            screen.line()
+            screen.table(
+                Table(
+                    columns=("path", "code", "what is wrong"),
+                    rows=[(f.path, Cell(f.code, "red"), f.message) for f in each.faults],
+                )
+            )
+            screen.line()
+
+
+def _short(value: Any) -> str:
+    import msgspec
+
+    if value is None:
+        return ""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004 - fits beside a path

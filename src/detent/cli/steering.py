@@ -1,0 +1,151 @@
+"""`detent instance signal | pause | resume | cancel | retry | fork | migrate`: requests to the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from detent.bootstrap.engine import Engine
+from detent.bootstrap.visitor import Visitor, reach
+from detent.cli.invocation import Invocation, pass_invocation, shared
+from detent.cli.palette import colour
+from detent.cli.reader import reading
+from detent.cli.screen import Cell
+from detent.cli.sources import json_value, load_definition
+from detent.model.errors import RequestError
+from detent.service.reading import find_instance
+from detent.service.sending import Verb
+
+Door = Engine | Visitor
+
+
+@contextmanager
+def door_to(options: Invocation, instance_id: str) -> Iterator[Door]:
+    """Whoever can carry a request out, once the instance is known to be this tenant's."""
+    with reading(options) as reader:
+        find_instance(reader.store, instance_id, reader.tenant)
+    with reach(options.db) as door:
+        yield door
+
+
+def carried_out_here(door: Door) -> bool:
+    """Whether nobody owned the store, so that handlers will not run now."""
+    return isinstance(door, Engine)
+
+
+def _asking(verb: Verb, sentence: str) -> click.Command:
+    @click.command(name=verb, help=sentence)
+    @click.argument("instance_id", metavar="ID")
+    @shared
+    @pass_invocation
+    def ask(options: Invocation, instance_id: str) -> None:
+        with door_to(options, instance_id) as door:
+            verdict = door.command(instance_id, verb)
+            state = verdict.result["state"] if isinstance(verdict.result, dict) else ""
+            _answer(options, door, instance_id, verb, {"state": state})
+
+    return ask
+
+
+pause = _asking("pause", "Pause an instance; in a wait the pause is held until the wait ends.")
+resume = _asking("resume", "Go on from a pause, or withdraw one that is held.")
+cancel = _asking("cancel", "Cancel an instance; protected parts and clean-up run first.")
+retry = _asking("retry", "Go on from the failed nodes of a failed instance.")
+
+
+@click.command()
+@click.argument("instance_id", metavar="ID")
+@click.argument("name")
+@click.argument("payload", required=False)
+@click.option("--id", "told_id", metavar="ID", help="The signal's own id: sent twice, it counts once.")
+@shared
+@pass_invocation
+def signal(
+    options: Invocation, instance_id: str, name: str, payload: str | None, told_id: str | None
+) -> None:
+    """Send a signal, with a payload as JSON or @file."""
+    value = None if payload is None else json_value(payload, "the payload")
+    with door_to(options, instance_id) as door:
+        told = door.signal(instance_id, name, value, id=told_id)
+        _answer(options, door, instance_id, f"signal {name}", {"signal": told})
+
+
+@click.command()
+@click.argument("instance_id", metavar="ID")
+@click.option("--at", "seq", type=click.IntRange(1), help="After this row of the journal.")
+@click.option("--before", metavar="NODE", help="Before this node was first entered.")
+@click.option("--data", metavar="JSON", help="Merged into the copied data; JSON or @file.")
+@click.option("--dry-run", is_flag=True, help="Handlers are told not to act.")
+@shared
+@pass_invocation
+def fork(
+    options: Invocation,
+    instance_id: str,
+    seq: int | None,
+    before: str | None,
+    data: str | None,
+    dry_run: bool,
+) -> None:
+    """Start a new instance from the record of another; no effect is repeated."""
+    if (seq is None) == (before is None):
+        raise click.UsageError("Say where to fork: --at ROW or --before NODE.")
+    changed = None if data is None else json_value(data, "--data")
+    with reading(options) as reader:
+        find_instance(reader.store, instance_id, reader.tenant)
+    with Visitor(options.db) as visitor:
+        made = visitor.fork(
+            instance_id, seq=seq or 0, before=before or "", data=changed, dry_run=dry_run
+        )
+    with reach(options.db) as door:
+        _answer(options, door, instance_id, "fork", {"fork": made})
+
+
+@click.command()
+@click.argument("instance_id", metavar="ID")
+@click.option("--to", metavar="FILE|NAME", help="A definition file, or a stored name[@version].")
+@click.option("--undo", is_flag=True, help="Take the last move back.")
+@shared
+@pass_invocation
+def migrate(options: Invocation, instance_id: str, to: str | None, undo: bool) -> None:
+    """Move a standing instance to another version of its definition."""
+    if (to is None) != undo:
+        raise click.UsageError("Say where to: --to FILE|NAME, or --undo.")
+    with door_to(options, instance_id) as door:
+        door.migrate(instance_id, None if to is None else _target(to), undo=undo)
+        _answer(options, door, instance_id, "migrate", {"to": to, "undo": undo})
+
+
+def _target(to: str) -> Any:
+    """A definition from a file, or the name of a stored one."""
+    try:
+        return load_definition(to).definition
+    except RequestError as error:
+        if error.code != "file.missing" or to.endswith((".py", ".json", ".yaml", ".yml")):
+            raise
+        return to
+
+
+def _answer(
+    options: Invocation, door: Door, instance_id: str, verb: str, more: dict[str, Any]
+) -> None:
+    here = carried_out_here(door)
+    shown = {"instance": instance_id, "request": verb, **more, "owner": not here}
+
+    def show(screen: Any) -> None:
+        state = more.get("state", "")
+        then = [Cell(f"  {state}", colour(state))] if state else []
+        made = [Cell(f"  {more['fork']}", "bold")] if "fork" in more else []
+        screen.line(Cell("done  ", "green"), f"{verb} {instance_id}", *made, *then)
+        if verb == "pause" and state not in ("", "paused"):
+            screen.line(Cell("the pause is held until the wait ends", "bright_black"))
+        if here:
+            note = "nobody runs this store: handlers are called when an engine is started on it"
+            screen.line(Cell(note, "bright_black"))
+
+    options.emit(shown, show)
+
+
+COMMANDS = (signal, pause, resume, cancel, retry, fork, migrate)

@@ -1,0 +1,184 @@
+"""Watching instances while an engine works on them: live on a terminal, a line now and then if not."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from detent.cli.palette import STATES, colour
+from detent.cli.reader import Reader
+from detent.cli.screen import Branch, Cell, Screen, rich_text, rich_tree
+from detent.cli.tally import count_steps
+from detent.cli.tree_view import tree_branch
+from detent.kernel.lifecycle import INSTANCE, TERMINAL
+from detent.ports.store import Store
+from detent.service.histories import instance_tree
+
+_LIVE_S = 0.15
+_PLAIN_S = 1.0
+_BAR = 40
+
+
+class Watch:
+    """Follows some instances; `finished` says when all of them have ended."""
+
+    def __init__(self, reader: Reader, ids: Sequence[str], title: str, after: int = 0) -> None:
+        """`after` is the journal position from which steps are counted."""
+        self.reader = reader
+        self.title = title
+        self.total = len(ids)
+        self._open = deque(ids)
+        self._began = time.monotonic()
+        self._pos = after
+        self.steps = 0
+
+    @property
+    def store(self) -> Store:
+        """The store it looks at."""
+        return self.reader.store
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been watching."""
+        return time.monotonic() - self._began
+
+    def finished(self) -> bool:
+        """Whether every instance has ended; each is asked for until it has, and then never again."""
+        while self._open:
+            row = self.store.instance(self._open[0])
+            if row is not None and row.state not in TERMINAL:
+                return False
+            self._open.popleft()
+        return True
+
+    def counts(self) -> dict[str, int]:
+        """The states of all instances in the store, and the steps made so far."""
+        more, self._pos = count_steps(self.store, self._pos)
+        self.steps += more
+        found = self.store.count_states(self.reader.tenant or "")
+        return {state: found[state] for state in INSTANCE if state in found}
+
+    def shown_instance(self) -> str | None:
+        """The one whose tree is shown: the first that has not ended."""
+        return self._open[0] if self._open else None
+
+
+def follow(screen: Screen, watch: Watch, until: float | None) -> bool:
+    """Watch until all have ended, or until a moment of the monotonic clock; whether they have."""
+    end = float("inf") if until is None else until
+    with _display(screen, watch) as refresh:
+        while True:
+            done = watch.finished()
+            refresh()
+            if done or time.monotonic() >= end:
+                return done
+            time.sleep(_LIVE_S)
+
+
+def _display(screen: Screen, watch: Watch) -> AbstractContextManager[Callable[[], None]]:
+    if not screen.terminal:
+        return nullcontext(_PlainProgress(screen, watch))
+    return _Live(screen, watch)
+
+
+class _PlainProgress:
+    """Prints a line of counters when they changed, at most once a second."""
+
+    def __init__(self, screen: Screen, watch: Watch) -> None:
+        self._screen = screen
+        self._watch = watch
+        self._next = 0.0
+        self._last: dict[str, int] = {}
+
+    def __call__(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _PLAIN_S
+        counts = self._watch.counts()
+        if counts != self._last:
+            self._last = counts
+            self._screen.line(counters(counts))
+
+
+class _Live:
+    """A display of rich that is redrawn in place."""
+
+    def __init__(self, screen: Screen, watch: Watch) -> None:
+        self._screen = screen
+        self._watch = watch
+        self._live: Any = None
+
+    def __enter__(self) -> Callable[[], None]:
+        from rich.live import Live
+
+        console = self._screen.console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._live.start()
+        return self.refresh
+
+    def __exit__(self, *_exc: object) -> None:
+        self._live.stop()
+
+    def refresh(self) -> None:
+        self._live.update(picture(self._screen, self._watch), refresh=True)
+
+
+def picture(screen: Screen, watch: Watch, lines: Sequence[Sequence[str | Cell]] = ()) -> Any:
+    """What a live display shows: title, bar, counters, further lines, and one instance's tree."""
+    from rich.console import Group
+
+    counts = watch.counts()
+    rate = watch.steps / max(watch.seconds, 0.001)
+    parts: list[Any] = [
+        rich_text([Cell(watch.title, "bold"), Cell(f"   {watch.seconds:5.1f} s", "bright_black")]),
+        rich_text(bar(counts)),
+        rich_text([*pieces(counts), Cell(f"   {rate:,.0f} steps/s", "bright_black")]),
+        *(rich_text(line) for line in lines),
+    ]
+    chosen = watch.shown_instance()
+    if chosen is not None:
+        parts += ["", rich_tree(one_tree(watch.reader, chosen, wide=screen.wide))]
+    return Group(*parts)
+
+
+def one_tree(reader: Reader, instance_id: str, *, wide: bool) -> Branch:
+    """The execution tree of one instance."""
+    row = reader.store.instance(instance_id)
+    state = row.state if row is not None else ""
+    title = [
+        Cell(instance_id, "bright_black"),
+        Cell(f"  {state}", colour(state)),
+    ]
+    found = instance_tree(reader.store, instance_id, None)
+    resolution_ms = reader.store.meta().resolution_ms
+    return tree_branch(title, found, wide=wide, resolution_ms=resolution_ms)
+
+
+def bar(counts: dict[str, int], width: int = _BAR) -> list[Cell]:
+    """One bar, a stretch for each state, those that ended first."""
+    total = sum(counts.values())
+    ended_first = ("completed", "failed", "cancelled", "paused", "waiting", "running", "scheduled")
+    cells: list[Cell] = []
+    drawn = reached = 0
+    for state in ended_first:
+        reached += counts.get(state, 0)
+        upto = round(width * reached / total) if total else 0
+        cells.append(Cell("━" * (upto - drawn), STATES[state]))
+        drawn = upto
+    return [*cells, Cell("━" * (width - drawn), "bright_black")]
+
+
+def pieces(counts: dict[str, int]) -> list[Cell]:
+    """Counters, each in the colour of its state."""
+    return [
+        Cell(f"{'  ' if place else ''}{state} {count:,}", colour(state))
+        for place, (state, count) in enumerate(counts.items())
+    ]
+
+
+def counters(counts: dict[str, int]) -> str:
+    """Counters on one line of plain text."""
+    return "  ".join(f"{state} {count:,}" for state, count in counts.items())

@@ -1,0 +1,45 @@
+"""Bounds on the values that a definition itself makes; what comes from outside is checked at the doors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detent.expression import Scope, Template
+from detent.kernel.failure import Failure
+from detent.model import limits
+from detent.model.errors import ExpressionError
+
+
+def too_large(where: str, size: int, limit: int) -> Failure:
+    """The permanent failure of a node whose value is over a limit."""
+    return Failure(
+        message=f"{where} is {size} bytes; the limit is {limit}; "
+        "store large values elsewhere and pass a reference",
+        kind="logic",
+        code="payload.too_large",
+        details={"size": size, "limit": limit, "path": where},
+    )
+
+
+def rendered(template: Template, scope: Scope) -> Any:
+    """Fill a template; what it puts together must not be nested deeper than a payload may be."""
+    value = template.render(scope)
+    level = [value]
+    for _ in range(limits.PAYLOAD_DEPTH):
+        level = [child for each in level for child in _members(each)]
+        if not level:
+            return value
+    if any(isinstance(each, dict | list) for each in level):
+        most = limits.PAYLOAD_DEPTH
+        raise ExpressionError(
+            "expression.limit",
+            f"The result has more than {most} lists and objects within one another; flatten it.",
+            limit=most,
+        )
+    return value
+
+
+def _members(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,211 @@
+"""Explaining: why instances stand still, whom they wait for, and what is in doubt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from detent.kernel.explain import RESOLUTIONS, Explanation, explain
+from detent.kernel.ledger import effect_due
+from detent.kernel.places import frontier
+from detent.kernel.recording import program_of
+from detent.model.errors import RequestError
+from detent.ports.store import Page
+from detent.service.reading import (
+    StoredPrograms,
+    check_tenant,
+    find_instance,
+    read_snapshot,
+    timing_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from detent.kernel.program import Node
+    from detent.kernel.recording import Timing
+    from detent.model.snapshot import Frame, OpenEffect, Snapshot
+    from detent.ports.store import InstanceRow, Store
+
+APPROVALS_LIMIT = 1_000
+_PAGE = 500
+_YES_NO = (("Yes", "yes"), ("No", "no"))
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """A question that waits for a person's answer."""
+
+    instance: str
+    tenant: str
+    namespace: str
+    definition: str
+    name: str
+    block: str
+    node: str
+    prompt: str
+    choices: tuple[tuple[str, str], ...]  # (label, value)
+    store_as: str | None
+    timeout_ms: int | None
+    escalation_handler: str | None
+    since_ms: int
+    deadline_ms: int | None
+    metadata: Any
+    allow_comment: bool
+
+
+class OpenCall(Struct, frozen=True, kw_only=True):
+    """An effect that is not settled; `resolutions` where a person must decide."""
+
+    effect: str
+    instance: str
+    tenant: str
+    node: str
+    block: str
+    handler: str
+    attempt: int
+    state: str  # planned | in_flight | needs_reconcile | indeterminate
+    since: int
+    due: int | None
+    reason: str
+    unwanted: bool
+    resolutions: tuple[str, ...] = ()
+
+
+def explain_instance(
+    store: Store, instance: str, tenant: str | None, tick: int | None = None
+) -> Explanation:
+    """Why an instance stands still and when it can move; by the store's last tick by default."""
+    row = find_instance(store, instance, tenant)
+    snapshot = read_snapshot(store, row)
+    if snapshot is None:
+        return Explanation(
+            instance=row.id,
+            state=row.state,
+            summary="It was accepted, and starts as soon as an engine takes it in.",
+            waits=(),
+            effects=(),
+            earliest=None,
+            earliest_ms=None,
+        )
+    program = program_of(StoredPrograms(store), snapshot.definition)
+    if tick is None:
+        tick = max((each.tick for each in store.partitions() if each.p == row.p), default=0)
+    return explain(snapshot, program, timing_of(store), tick)
+
+
+def approvals(
+    store: Store, tenant: str | None, *, namespace: str = "", offset: int = 0, limit: int = 100
+) -> list[Approval]:
+    """The questions that wait for an answer, the oldest instances first."""
+    check_tenant(tenant)
+    if offset < 0 or not 0 < limit <= APPROVALS_LIMIT:
+        raise RequestError(
+            "request.invalid",
+            f"offset must not be negative and limit must be 1 to {APPROVALS_LIMIT}; "
+            f"got {offset} and {limit}",
+        )
+    found: list[Approval] = []
+    for row in _standing(store, Page(tenant=tenant or "", namespace=namespace)):
+        found += _questions(store, row)
+        if len(found) >= offset + limit:
+            break
+    return found[offset : offset + limit]
+
+
+def doubts(
+    store: Store, tenant: str | None, *, instance: str = "", limit: int = 100
+) -> list[OpenCall]:
+    """Effects in doubt, the oldest first; of one instance, every effect that is not settled."""
+    check_tenant(tenant)
+    if instance:
+        row = find_instance(store, instance, tenant)
+        snapshot = read_snapshot(store, row)
+        return _calls(store, row, snapshot) if snapshot is not None else []
+    calls: list[OpenCall] = []
+    seen: dict[str, dict[str, OpenCall]] = {}
+    for doubt in store.doubts(tenant or "", "", limit):
+        if doubt.instance not in seen:
+            row = find_instance(store, doubt.instance, None)
+            snapshot = read_snapshot(store, row)
+            open_calls = _calls(store, row, snapshot) if snapshot is not None else []
+            seen[doubt.instance] = {call.effect: call for call in open_calls}
+        call = seen[doubt.instance].get(doubt.effect)
+        if call is not None:
+            calls.append(call)
+    return calls
+
+
+def _standing(store: Store, page: Page) -> Iterator[InstanceRow]:
+    page = page._replace(states=("waiting",), limit=_PAGE)
+    while rows := store.instances(page):
+        yield from rows
+        page = page._replace(after=rows[-1].n)
+
+
+def _questions(store: Store, row: InstanceRow) -> list[Approval]:
+    snapshot = read_snapshot(store, row)
+    if snapshot is None:
+        return []
+    program = program_of(StoredPrograms(store), snapshot.definition)
+    timing = timing_of(store)
+    name = program.definition.name
+    return [
+        _approval(snapshot, name, (path, frame, node), timing)
+        for path, frame, node in frontier(snapshot, program)
+        if frame.wait is not None and frame.wait.kind == "human"
+    ]
+
+
+def _approval(
+    snapshot: Snapshot, name: str, place: tuple[str, Frame, Node], timing: Timing
+) -> Approval:
+    path, frame, node = place
+    human = node.block.wait_for_input
+    wait = frame.wait
+    named = human.choices
+    choices = _YES_NO if named is None else tuple((each.label, each.value) for each in named)
+    return Approval(
+        instance=snapshot.id,
+        tenant=snapshot.tenant,
+        namespace=snapshot.namespace,
+        definition=snapshot.definition,
+        name=name,
+        block=node.id,
+        node=path,
+        prompt=human.prompt,
+        choices=choices,
+        store_as=human.store_as,
+        timeout_ms=human.timeout,
+        escalation_handler=human.escalation_handler,
+        since_ms=timing.ms_of(wait.since if wait is not None else frame.since),
+        deadline_ms=None if wait is None or wait.due is None else timing.ms_of(wait.due),
+        metadata=snapshot.metadata,
+        allow_comment=human.allow_comment,
+    )
+
+
+def _calls(store: Store, row: InstanceRow, snapshot: Snapshot) -> list[OpenCall]:
+    flights = store.flights([effect.key for effect in snapshot.effects])
+    return [
+        _call(row, effect, called=effect.key in flights and flights[effect.key].dispatcher != "")
+        for effect in snapshot.effects
+    ]
+
+
+def _call(row: InstanceRow, effect: OpenEffect, *, called: bool) -> OpenCall:
+    return OpenCall(
+        effect=effect.key,
+        instance=row.id,
+        tenant=row.tenant,
+        node=effect.node,
+        block=effect.block,
+        handler=effect.handler,
+        attempt=effect.attempt,
+        state="in_flight" if called and effect.state == "planned" else effect.state,
+        since=effect.since,
+        due=effect_due(effect),
+        reason=effect.reason,
+        unwanted=effect.unwanted,
+        resolutions=RESOLUTIONS if effect.state == "indeterminate" else (),
+    )

@@ -1,0 +1,138 @@
+"""Proving: the chain verified, anchors, replay, what-if, debugging and forks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from detent.kernel.anchor import Anchor, anchor_of
+from detent.kernel.chain import GENESIS
+from detent.kernel.debug import Debugger
+from detent.kernel.fork import ForkRequest, entered_at, fork
+from detent.kernel.links import End
+from detent.kernel.replay import UNKNOWN, FactChange, Replay, recompute, replay
+from detent.kernel.verify import Known, Verification, verify
+from detent.kernel.whatif import Changes, WhatIf, what_if
+from detent.model import limits
+from detent.ports.store import Page
+from detent.service.reading import find_instance, recording_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from detent.model.inputs import Forked
+    from detent.ports.store import InstanceRow, JournalRow, Loaded, Seal, Store, TurnRow
+
+_INSTANCES_AT_ONCE = 2_000
+
+
+def verify_store(store: Store, anchor: Anchor | None = None) -> Verification:
+    """Verify everything the chain covers; with an anchor, also that no tail was cut."""
+    return verify(_Reader(store), anchor)
+
+
+def make_anchor(store: Store) -> Anchor:
+    """The heads of all chains as they are now; keep it somewhere else."""
+    newest = (0, GENESIS)
+    for seal in _seals(store):
+        newest = (seal.n, seal.digest)
+    heads = store.partitions()
+    tick = max((each.tick for each in heads), default=0)
+    ordered = sorted((each.p, each.turn, each.root) for each in heads)
+    return anchor_of(store.meta().store_id, tick, newest, ordered)
+
+
+def replay_instance(store: Store, instance: str, tenant: str | None) -> Replay:
+    """Run an instance's record again and compare every byte."""
+    return replay(recording_of(store, find_instance(store, instance, tenant)))
+
+
+def recompute_instance(store: Store, instance: str, tenant: str | None) -> list[FactChange]:
+    """The facts that would be told differently today."""
+    row = find_instance(store, instance, tenant)
+
+    def today(kind: str, name: str, extra: Any) -> Any:
+        if kind != "child":
+            return UNKNOWN  # marks and handlers belong to the process that had them
+        found = store.find_definition(row.tenant, row.namespace, name, extra)
+        return None if found is None else found.hash
+
+    return recompute(recording_of(store, row), today)
+
+
+def what_if_instance(store: Store, instance: str, tenant: str | None, changes: Changes) -> WhatIf:
+    """Run an instance's record with changes; nothing is called and nothing is written."""
+    return what_if(recording_of(store, find_instance(store, instance, tenant)), changes)
+
+
+def debug_instance(store: Store, instance: str, tenant: str | None) -> Debugger:
+    """A session over an instance's record."""
+    return Debugger(recording_of(store, find_instance(store, instance, tenant)))
+
+
+def fork_input(store: Store, instance: str, tenant: str | None, request: ForkRequest) -> Forked:
+    """The first input of a fork; with `before` and no seq, at the row that first entered it."""
+    recording = recording_of(store, find_instance(store, instance, tenant))
+    if request.before and not request.seq:
+        seq = entered_at(recording, request.before)
+        request = ForkRequest(
+            instance=request.instance,
+            seq=seq,
+            before=request.before,
+            data=request.data,
+            dry_run=request.dry_run,
+            seed=request.seed,
+            id=request.id,
+        )
+    return fork(recording, request)
+
+
+def _seals(store: Store) -> list[Seal]:
+    found: list[Seal] = []
+    while page := store.seals(found[-1].n if found else 0, _INSTANCES_AT_ONCE):
+        found += page
+    return found
+
+
+class _Reader:
+    """What verification reads, from a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def store_id(self) -> str:
+        return self._store.meta().store_id
+
+    def seals(self, after: int) -> Sequence[Seal]:
+        return self._store.seals(after, _INSTANCES_AT_ONCE)
+
+    def ends(self) -> Sequence[End]:
+        return [End(each.p, each.turn, each.root) for each in self._store.partitions()]
+
+    def instances(self, after: int) -> Sequence[Known]:
+        return _known(self._store.instances(Page(after=after, limit=_INSTANCES_AT_ONCE)))
+
+    def find(self, numbers: Sequence[int]) -> Sequence[Known]:
+        found = [self._store.instance(row.id) for row in self._store.load_numbers(numbers)]
+        return _known([row for row in found if row is not None])
+
+    def turns(self, p: int, after: int) -> Sequence[TurnRow]:
+        return self._store.turns(p, after, _INSTANCES_AT_ONCE)
+
+    def journal(self, after: int) -> Sequence[JournalRow]:
+        return self._store.journal_scan(after, limits.VERIFY_PAGE)
+
+    def standing(self, numbers: Sequence[int]) -> Sequence[Loaded]:
+        return self._store.load_numbers(numbers)
+
+    def definition(self, digest: str) -> bytes | None:
+        row = self._store.definition(digest)
+        return None if row is None else row.body
+
+    def blobs(self, instance: str, digests: Sequence[str]) -> Mapping[str, bytes]:
+        return self._store.blobs(instance, digests)
+
+
+def _known(rows: Sequence[InstanceRow]) -> list[Known]:
+    return [
+        Known(row.n, row.id, row.p, row.salt, row.tenant, row.namespace, row.parent) for row in rows
+    ]

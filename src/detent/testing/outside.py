@@ -1,0 +1,56 @@
+"""The outside world of a simulation: what providers and people did, in one append-only record.
+
+Nothing here belongs to the engine. A crash loses none of it, and doubles are counted here. A place
+is an instance and a node path: the same in every run of one world, whatever was tried how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class Deed(NamedTuple):
+    """Something that happened outside."""
+
+    what: str  # call | applied | refused | query | person
+    key: str  # the effect's key; for `person` what was decided on
+    place: str
+    handler: str
+    doubt: str
+    result: Any = None
+
+
+class Outside:
+    """Providers' books and people's notes."""
+
+    def __init__(self, deeds: Iterable[Deed] = ()) -> None:
+        self.deeds: list[Deed] = []
+        self._counts: dict[tuple[str, str], int] = {}
+        self._results: dict[str, Any] = {}
+        for deed in deeds:
+            self.add(deed)
+
+    def add(self, deed: Deed) -> None:
+        """Write one line."""
+        self.deeds.append(deed)
+        place = (deed.what, deed.key)
+        self._counts[place] = self._counts.get(place, 0) + 1
+        if deed.what == "applied":
+            self._results[deed.key] = deed.result
+
+    def count(self, what: str, key: str) -> int:
+        """How often something happened to a key."""
+        return self._counts.get((what, key), 0)
+
+    def happened(self, key: str) -> bool:
+        """Whether a call with this key took effect."""
+        return key in self._results
+
+    def result(self, key: str) -> Any:
+        """What the effective call with this key answered."""
+        return self._results[key]
+
+    def until(self, length: int) -> Outside:
+        """The world as it was when its record had that length."""
+        return Outside(self.deeds[:length])

@@ -1,0 +1,136 @@
+"""The handlers of a simulated world: one per class of doubt, each doing what its step tells it.
+
+`act` says how a call goes: ok; fails (definitely, for the first `times` attempts); final; heals (as
+final, until the instance's data says healed); lose (takes effect, then the reply is lost); refuse
+(nothing happens, and the caller cannot know); unsure (as lose, and a query cannot tell at once);
+puzzle (refused, and the person skips it). Everything depends on the effect's key, attempt and data
+only, so that a run with a crash can end as the run without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detent.handlers import (
+    Applied,
+    Failed,
+    HandlerContext,
+    NotApplied,
+    PolicyAnswer,
+    Retry,
+    allow,
+    defer,
+    fail,
+    handler,
+    pause,
+    policy,
+    skip,
+)
+from detent.testing.outside import Deed, Outside
+
+CLASSES = {
+    "note": "repeatable",
+    "post": "keyed",
+    "put": "keyed",  # declared not withdrawable, so never marked
+    "book": "queryable",
+    "pay": "once",
+}
+
+
+def place_of(ctx: HandlerContext) -> str:
+    """The place of a call: its instance and node."""
+    return f"{ctx.instance_id} {ctx.node}"
+
+
+class Providers:
+    """All handlers of one world, over its record."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def handlers(self) -> list[Any]:
+        """What an engine registers."""
+        options: dict[str, dict[str, Any]] = {
+            "put": {"withdrawable": False},
+            "book": {"reconcile": self._find_out},
+        }
+        acting = [self._acting(name, options.get(name, {})) for name in CLASSES]
+        return [*acting, self._escalation(), self._breach(), self._guard()]
+
+    def _acting(self, name: str, options: dict[str, Any]) -> Any:
+        doubt: Any = CLASSES[name]
+
+        async def act(
+            ctx: HandlerContext, act: str = "ok", times: int = 0, size: int = 0, **_rule: Any
+        ) -> dict[str, Any]:
+            return self._perform(ctx, name, (act, times, size))
+
+        act.__name__ = name
+        return handler(name, on_doubt=doubt, **options)(act)
+
+    def _perform(
+        self, ctx: HandlerContext, name: str, told: tuple[str, int, int]
+    ) -> dict[str, Any]:
+        act, times, size = told
+        outside, doubt, key = self._outside, CLASSES[name], ctx.key
+        before = outside.count("call", key)
+        outside.add(Deed("call", key, place_of(ctx), name, doubt))
+        if act == "fails" and ctx.attempt <= times:
+            raise Failed(f"attempt {ctx.attempt} is refused")
+        if act == "final" or (act == "heals" and not (ctx.data or {}).get("healed")):
+            raise Failed("never", retryable=False)
+        first = before == 0 if doubt == "keyed" else ctx.attempt <= times
+        if act == "puzzle" or (act == "refuse" and first):
+            outside.add(Deed("refused", key, place_of(ctx), name, doubt))
+            raise RuntimeError("no answer")
+        if not outside.happened(key) or doubt not in ("keyed",):
+            block = ctx.node.rpartition("/")[2]
+            result = {block: {"node": ctx.node, "body": "x" * size} if size else ctx.node}
+            outside.add(Deed("applied", key, place_of(ctx), name, doubt, result))
+        if act in ("lose", "unsure") and (doubt == "once" or first):
+            raise RuntimeError("the reply is lost")
+        result = outside.result(key)
+        return dict(result)
+
+    async def _find_out(
+        self, ctx: HandlerContext, act: str = "ok", times: int = 0, **_rest: Any
+    ) -> Applied | NotApplied | Retry:
+        asked = self._outside.count("query", ctx.key)
+        self._outside.add(Deed("query", ctx.key, place_of(ctx), "book", "queryable"))
+        if act == "unsure" and asked < times:
+            return Retry("the books are being closed")
+        if self._outside.happened(ctx.key):
+            return Applied(self._outside.result(ctx.key))
+        return NotApplied("it is not in the books")
+
+    def _escalation(self) -> Any:
+        @handler("escalate", on_doubt="keyed")
+        async def escalate(ctx: HandlerContext, **_told: Any) -> dict[str, Any]:
+            return self._perform(ctx, "post", ("ok", 0, 0))
+
+        return escalate
+
+    def _breach(self) -> Any:
+        @handler("complain", on_doubt="keyed")
+        async def complain(ctx: HandlerContext, **_told: Any) -> dict[str, Any]:
+            return self._perform(ctx, "post", ("ok", 0, 0))
+
+        return complain
+
+    def _guard(self) -> Any:
+        @policy("guard")
+        async def guard(step: str, now_ms: int, params: Any = None) -> PolicyAnswer:
+            told = params if isinstance(params, dict) else {}
+            early = now_ms < told.get("until_ms", 0)
+            match told.get("rule"):
+                case "fail":
+                    return fail(f"{step} is not allowed")
+                case "skip":
+                    return skip(f"{step} is not needed")
+                case "defer" if early:
+                    return defer("too early", for_ms=3_600_000)
+                case "pause" if early:
+                    return pause("not yet")
+            return allow()
+
+        return guard

@@ -1,0 +1,118 @@
+"""The workload of a seed: definitions, and what callers do at which hour. All of it is data.
+
+Instances start some minutes apart and everything they wait for takes whole hours, so that callers,
+who come at half past, never meet anybody in the middle of something (but in wild worlds).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NamedTuple
+
+from detent.definition import sequence, step
+from detent.model.definition import Definition
+from detent.model.ids import derived_id
+from detent.testing.authoring import HOUR_MS, Author, Piece, Traits
+
+RESOLUTION_MS = 100
+MINUTE_TICKS = 60_000 // RESOLUTION_MS
+HOUR_TICKS = HOUR_MS // RESOLUTION_MS
+APART = 7 * MINUTE_TICKS
+LATE_HOURS = 30  # by then no policy holds anybody back
+
+
+class Action(NamedTuple):
+    """One thing a caller does; repeated after a crash under the same id."""
+
+    tick: int
+    id: str
+    verb: str  # start | signal | command | deploy | idle
+    instance: str = ""
+    args: dict[str, Any] = {}
+
+
+class World(NamedTuple):
+    """Everything that is decided before a run begins."""
+
+    seed: int
+    traits: Traits
+    definitions: dict[str, Definition]
+    script: tuple[Action, ...]
+    instances: tuple[str, ...]
+
+
+def world_of(seed: int) -> World:
+    """The world of a seed, always the same."""
+    rng = Random(f"detent world {seed}")
+    count = rng.choice((1, 1, 2, 2, 3))
+    instances = tuple(derived_id("default", "instance", f"w{seed}-{i}") for i in range(count))
+    wild = rng.random() < 0.25
+    traits = Traits(
+        wild=wild,
+        pausing=rng.random() < 0.4,
+        children=("kid",),
+        targets=instances if count > 1 else (),
+    )
+    definitions = _definitions(rng, traits, count)
+    script = _script(rng, traits, definitions, instances)
+    return World(seed, traits, definitions, script, instances)
+
+
+def _definitions(rng: Random, traits: Traits, count: int) -> dict[str, Definition]:
+    kid = Author(rng, traits._replace(children=(), targets=()), "_kid").body(2)
+    made = {"kid": _sequence(rng, traits, "kid", kid)}
+    for index in range(count):
+        body = Author(rng, traits, f"_{index}").body(rng.randint(2, 5))
+        made[f"d{index}"] = _sequence(rng, traits, f"d{index}", body)
+    return made
+
+
+def _sequence(rng: Random, traits: Traits, name: str, body: Piece) -> Definition:
+    options: dict[str, Any] = {}
+    if rng.random() < 0.2:
+        options["on_failure"] = [step("sorry", "post", params={"act": "ok"})]
+    if rng.random() < 0.2:
+        options["on_cancel"] = [step("bye", "pay", params={"act": "ok"})]
+    if traits.pausing:
+        options["policies"] = [{"handler": "guard"}]
+        if rng.random() < 0.3:
+            budget = {"max_effects": 500, "action": "pause"}
+            options["policies"].append({"kind": "effect_budget", "params": budget})
+    return sequence(name, *body.blocks, **options)
+
+
+def _script(
+    rng: Random, traits: Traits, definitions: dict[str, Definition], instances: tuple[str, ...]
+) -> tuple[Action, ...]:
+    actions = [Action(0, "deploy:kid", "deploy", args={"name": "kid"})]
+    for index, instance in enumerate(instances):
+        data: dict[str, Any] = {"n": rng.randint(0, 9), "items": [1, 2]}
+        if rng.random() < 0.1:
+            data["big"] = "y" * 50_000
+        args = {"name": f"d{index}", "data": data, "priority": rng.choice(("Normal", "High"))}
+        actions.append(Action(index * APART, f"start:{index}", "start", instance, args))
+    for number in range(rng.randint(0, 4)):
+        at = rng.randint(0, 5) * HOUR_TICKS + HOUR_TICKS // 2 + number
+        if traits.wild and rng.random() < 0.5:
+            at = rng.randint(0, 2) * APART
+        actions += _deeds(rng, traits, rng.choice(instances), at, number)
+    actions.append(Action(LATE_HOURS * HOUR_TICKS, "late", "idle"))
+    return tuple(sorted(actions, key=lambda action: action.tick))
+
+
+def _deeds(rng: Random, traits: Traits, instance: str, at: int, number: int) -> list[Action]:
+    name = f"{number}:{instance}"
+    signal = Action(at, f"signal:{name}", "signal", instance, {"name": f"s{rng.randint(1, 2)}"})
+    update = {"name": "update_context", "payload": {f"told{number}": number, "healed": True}}
+    deeds = [[signal], [signal], [Action(at, f"update:{name}", "signal", instance, update)]]
+    deeds.append([_command(at, "cancel", name, instance)])
+    deeds.append([deeds[2][0], _command(at + 1, "retry", name, instance)])
+    if traits.pausing or traits.wild:
+        later = at + rng.randint(1, 3) * HOUR_TICKS
+        pause, resume = (_command(t, v, name, instance) for t, v in ((at, "pause"), (later, "resume")))
+        deeds += [[pause, resume], [pause, resume], [pause]]
+    return rng.choice(deeds)
+
+
+def _command(tick: int, verb: str, name: str, instance: str) -> Action:
+    return Action(tick, f"{verb}:{name}", "command", instance, {"verb": verb})

@@ -1,0 +1,89 @@
+"""Start marks and withdrawals: whoever is second loses."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.definition import step
+from detent.model.decision import HandlerSpec
+from tests.unit.runtime.writer_rig import Rig
+
+
+def rig_with_order(path=":memory:", doubt="once"):
+    rig = Rig(path).open()
+    rig.register(HandlerSpec(name="pay", doubt=doubt))
+    start = rig.start(rig.define(blocks=[step("a", "pay")]))
+    rig.send(start)
+    (order,) = rig.orders(rig.settle())
+    assert order.marked
+    return rig, order
+
+
+@pytest.mark.req("CORE-EFF-1")
+def test_a_mark_is_committed_with_a_rising_number_before_it_is_won():
+    rig, order = rig_with_order()
+    rig.send(marks=[order.key])
+    decided = rig.turn()
+    ((key, number),) = decided.marked
+    assert key == order.key
+    flight = rig.store.flights([key])[key]
+    assert (flight.dispatcher, flight.dispatch) == ("one", number)
+    rig.send(rig.applied(order, dispatch=number))
+    rig.settle()
+    assert rig.store.flights([key]) == {}
+    rig.check_chain()
+
+
+def test_a_mark_wanted_twice_is_won_once():
+    rig, order = rig_with_order()
+    rig.send(marks=[order.key])
+    rig.settle()
+    rig.send(marks=[order.key])
+    decided = rig.turn()
+    assert decided.marked == []
+    assert decided.lost == [order.key]
+
+
+def test_marks_share_the_commit_of_the_turn():
+    rig, order = rig_with_order()
+    turns = sum(row.turn for row in rig.store.partitions())
+    made = rig.define("other", [step("x", "work")])
+    rig.send(rig.start(made), marks=[order.key])
+    decided = rig.turn()
+    assert len(decided.marked) == len(decided.orders) == 1
+    assert sum(row.turn for row in rig.store.partitions()) == turns + 1
+
+
+@pytest.mark.req("CORE-EFF-1")
+def test_an_effect_cancelled_before_its_mark_is_withdrawn_and_the_mark_is_lost():
+    rig, order = rig_with_order()
+    rig.send(rig.command(order.instance, "cancel", id="c-1"))
+    seen = rig.settle()
+    assert [key for decided in seen for key in decided.recalled] == [order.key]
+    assert rig.row(order.instance).state == "cancelled"
+    rig.send(marks=[order.key])
+    assert rig.turn().lost == [order.key]
+
+
+def test_a_mark_and_a_cancel_of_the_same_turn_leave_a_call_that_is_settled_unwanted():
+    rig, order = rig_with_order()
+    rig.send(rig.command(order.instance, "cancel", id="c-1"), marks=[order.key])
+    decided = rig.turn()
+    assert [key for key, _ in decided.marked] == [order.key]
+    assert decided.recalled == [order.key]
+    assert rig.row(order.instance).busy
+    number = decided.marked[0][1]
+    rig.send(rig.applied(order, dispatch=number))
+    rig.settle()
+    assert not rig.row(order.instance).busy
+    assert rig.row(order.instance).state == "cancelled"
+
+
+def test_numbers_of_a_later_process_are_higher_even_within_the_same_tick(tmp_path):
+    rig, order = rig_with_order(tmp_path / "s.db", doubt="keyed")
+    rig.send(marks=[order.key])
+    first = rig.turn().marked[0][1]
+    rig = rig.restart()
+    (again,) = rig.orders(rig.settle())
+    rig.send(marks=[again.key])
+    assert rig.turn().marked[0][1] > first

@@ -1,0 +1,95 @@
+"""Query plans: what a turn asks is answered from an index, however many instances wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.ports.store import Page
+from detent.store.sqlite import open_store
+from tests.conformance.adapters import NEW
+from tests.conformance.world import World, a_change, an_arrival
+
+READS = {
+    "due": lambda store: store.due(range(4), 10**6, 5),
+    "due of some partitions": lambda store: store.due([1], 10**6, 5),
+    "next due": lambda store: store.next_due(range(4)),
+    "next due of some partitions": lambda store: store.next_due([1, 2]),
+    "busy": lambda store: store.busy([1, 2], 3, 5),
+    "arrivals": lambda store: store.arrivals(range(4), 5),
+    "arrivals of some partitions": lambda store: store.arrivals([2], 5),
+    "load": lambda store: store.load(["id-1", "id-2"]),
+    "load by number": lambda store: store.load_numbers([1, 2]),
+    "flights": lambda store: store.flights(["effect-1"]),
+    "verdicts": lambda store: store.verdicts(["arrival-1"]),
+    "forget": lambda store: store.forget(5, 5),
+    "instance": lambda store: store.instance("id-1"),
+    "list of a tenant": lambda store: store.instances(Page(tenant="acme", limit=5)),
+    "list of states": lambda store: store.instances(Page(tenant="acme", states=("failed",))),
+    "list of children": lambda store: store.instances(Page(parent="father")),
+    "journal": lambda store: store.journal(1, 5, 5),
+    "journal scan": lambda store: store.journal_scan(5, 5),
+    "turns": lambda store: store.turns(1, 5, 5),
+}
+
+
+@pytest.fixture
+def store():
+    store = open_store(":memory:", create=NEW)
+    world = World(store)
+    world.commit(*[a_change(f"id-{i}", due=i, busy=True) for i in range(20)])
+    store.enqueue([an_arrival("arrival-1")], 1)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_no_read_of_a_turn_goes_through_a_whole_table(store, read):
+    asked = []
+
+    def trace(_cursor, sql, values):
+        if sql.lstrip().upper().startswith(("SELECT", "DELETE")):
+            asked.append((sql, values))
+        return True
+
+    store._connection.exec_trace = trace
+    read(store)
+    store._connection.exec_trace = None
+    assert asked
+    for sql, values in asked:
+        plan = [row[3] for row in store._connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+        whole = [
+            step
+            for step in plan
+            if step.startswith("SCAN")
+            and not step.startswith(("SCAN (subquery", "SCAN arrival USING"))
+            and "INDEX instance_due" not in step
+        ]
+        assert whole == [], sql
+        assert not [step for step in plan if step == "USE TEMP B-TREE FOR ORDER BY"], sql
+
+
+def work_of(store, read):
+    """How many steps of SQLite's machine a read takes."""
+    steps = [0]
+
+    def count():
+        steps[0] += 1
+        return False
+
+    store._connection.set_progress_handler(count, 1)
+    read(store)
+    store._connection.set_progress_handler(None)
+    return steps[0]
+
+
+@pytest.mark.parametrize("name", ["due", "next due", "busy", "load"])
+def test_the_work_of_a_read_does_not_grow_with_those_that_wait(name):
+    work = []
+    for waiting in (100, 3_000):
+        store = open_store(":memory:", create=NEW)
+        world = World(store)
+        changes = [a_change(f"id-{i}", p=i % 4, due=i, busy=True) for i in range(waiting)]
+        world.commit(*changes)
+        work.append(work_of(store, READS[name]))
+        store.close()
+    assert work[1] < work[0] * 1.2

@@ -1,0 +1,1 @@
+"""Generated pages: one module each, `page(root)` gives the whole text."""

@@ -1,0 +1,92 @@
+"""The page of settings and limits: names, values and why, from the modules that define them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from detent.bootstrap.settings import Settings
+from detent.model import limits
+from detent.runtime.settings import WriterSettings
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+from pages.markdown import code, document, table
+
+_LIMIT = re.compile(r"^(?P<name>[A-Z_]+) = (?P<value>[^#]+?)(?:  # (?P<why>.*))?$")
+
+_OPENING = """\
+What can be chosen when an engine is opened, and what bounds everything else. Limits are constants:
+they are not settings, and each of them is tested at its edge."""
+
+_ENGINE = {
+    "path": "The store file; `:memory:` is a store that ends with the engine.",
+    "writer": "Where the writer works: in a thread of this process, or in a process of its own.",
+    "clock": "`wall`, `stepped` or `virtual`; fixed in the store. Without it: as the store was "
+    "made, `wall` for a new one.",
+    "resolution_ms": "Milliseconds per tick, 1 to 60,000; fixed in the store. 100 for a new one.",
+    "partitions": f"How many chains and leases the store has; fixed in it. {limits.PARTITIONS} "
+    "for a new one.",
+    "epoch_ms": "The instant of tick 0; fixed in the store. For a new one now, in virtual time "
+    "2026-01-01T00:00:00Z.",
+    "max_in_flight": "Calls of async handlers at once.",
+    "threads": "Plain-function handlers at once.",
+    "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
+    "equal bytes.",
+    "turns": "The settings of the writer, below.",
+}
+
+_WRITER = {
+    "partitions": "Which partitions this writer wants; all of the store when not given.",
+    "max_instances_per_turn": "Instances in one turn.",
+    "turn_budget_ms": "A turn of the wall clock decides no further instance after that.",
+    "tick_interval_ms": "Stepped clock: time between turns. Wall clock: the longest sleep before "
+    "the writer looks again.",
+    "lease_ttl_ms": "How long a lease is valid without renewal.",
+    "lease_retry_ms": "How long a writer that lost its partitions waits before it tries again.",
+    "lease_margin_ms": "Added to another process's lease before its calls in flight are doubted.",
+    "dedupe_window_ms": "How long a caller's id is remembered.",
+    "max_clock_jump_ms": "A larger jump of the wall clock holds the engine until it is accepted.",
+    "stale_instance_threshold_secs": "How often the writer looks for dispatchers that have gone.",
+    "cache_bytes": "Encoded snapshots kept in memory.",
+}
+
+
+def page(root: Path) -> str:
+    """Make the page."""
+    parts = [_OPENING, "## Settings of an engine", "Keyword arguments of `detent.Engine`."]
+    parts += [_settings(Settings, _ENGINE), "## Settings of the writer"]
+    parts += ["Fields of the `turns` setting.", _settings(WriterSettings, _WRITER), "## Limits"]
+    source = (root / "src/detent/model/limits.py").read_text(encoding="utf-8")
+    for heading, rows in grouped(source).items():
+        parts += [f"### {heading}", table(("Limit", "Value", "Remark"), rows)]
+    return document("Settings and limits", *parts)
+
+
+def _settings(kind: type, meanings: dict[str, str]) -> str:
+    rows = []
+    for field in fields(kind):
+        shown = "required" if field.default is NODEFAULT else _value(field.default)
+        rows.append((code(field.name), shown, meanings[field.name]))
+    return table(("Setting", "Default", "Meaning"), rows)
+
+
+def grouped(source: str) -> dict[str, list[tuple[str, str, str]]]:
+    """Read the limits under their comments, in the order of the module."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    heading = ""
+    for line in source.splitlines():
+        found = _LIMIT.match(line)
+        if line.startswith("# "):
+            heading = line[2].upper() + line[3:]
+        elif found is not None:
+            value = _value(getattr(limits, found["name"]))
+            groups.setdefault(heading, []).append((code(found["name"]), value, found["why"] or ""))
+    return groups
+
+
+def _value(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if value is None:
+        return "none"
+    return code(value) if isinstance(value, str) else "as below"
