@@ -20,7 +20,7 @@ from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen
 from detent.cli.shown import one_line, plural
 from detent.cli.sources import Source, json_value, load_definition, load_module
-from detent.cli.watching import Watch, follow, one_tree
+from detent.cli.watching import Watch, follow, mark, one_tree
 from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.model import limits
 from detent.model.errors import RequestError
@@ -96,12 +96,12 @@ def _run(
     data, count, timeout = given
     definition = source.definition
     name = f"{definition.name}@{definition.version}"
-    after = reader.store.statistics()["journal_rows"]
+    before = mark(reader)
     ids = _start(engine, source, data, count, options.tenant or "default")
     if not count:
         ids = _unfinished(reader)
     title = f"{name}   {plural(len(ids), 'instance')}   {options.db}"
-    watch = Watch(reader, ids, title, after)
+    watch = Watch(reader, ids, title, before)
     screen = options.screen()
     until = None if timeout is None else time.monotonic() + timeout
     interrupted = False

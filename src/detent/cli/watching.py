@@ -6,9 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from detent.cli.palette import STATES, colour
+from detent.cli.pictures import Pictures
 from detent.cli.reader import Reader
 from detent.cli.screen import Branch, Cell, Screen, rich_text, rich_tree
 from detent.cli.tally import count_steps
@@ -22,17 +23,31 @@ _PLAIN_S = 1.0
 _BAR = 40
 
 
+class Start(NamedTuple):
+    """How a store stood before a run: steps and ends of before are not counted as the run's."""
+
+    pos: int
+    ended: dict[str, int]
+
+
+def mark(reader: Reader) -> Start:
+    """Remember how the store stands."""
+    states = reader.store.count_states(reader.tenant or "")
+    ended = {state: count for state, count in states.items() if state in TERMINAL}
+    return Start(reader.store.statistics()["journal_rows"], ended)
+
+
 class Watch:
     """Follows some instances; `finished` says when all of them have ended."""
 
-    def __init__(self, reader: Reader, ids: Sequence[str], title: str, after: int = 0) -> None:
-        """`after` is the journal position from which steps are counted."""
+    def __init__(self, reader: Reader, ids: Sequence[str], title: str, start: Start) -> None:
         self.reader = reader
         self.title = title
         self.total = len(ids)
         self._open = deque(ids)
         self._began = time.monotonic()
-        self._pos = after
+        self._pos = start.pos
+        self._ended = start.ended
         self.steps = 0
 
     @property
@@ -55,11 +70,12 @@ class Watch:
         return True
 
     def counts(self) -> dict[str, int]:
-        """The states of all instances in the store, and the steps made so far."""
+        """How many instances are in which state; those that had ended before are left out."""
         more, self._pos = count_steps(self.store, self._pos)
         self.steps += more
         found = self.store.count_states(self.reader.tenant or "")
-        return {state: found[state] for state in INSTANCE if state in found}
+        left = {state: found.get(state, 0) - self._ended.get(state, 0) for state in INSTANCE}
+        return {state: count for state, count in left.items() if count}
 
     def shown_instance(self) -> str | None:
         """The one whose tree is shown: the first that has not ended."""
@@ -109,21 +125,17 @@ class _Live:
     def __init__(self, screen: Screen, watch: Watch) -> None:
         self._screen = screen
         self._watch = watch
-        self._live: Any = None
+        self._pictures = Pictures(screen)
 
     def __enter__(self) -> Callable[[], None]:
-        from rich.live import Live
-
-        console = self._screen.console
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._live.start()
+        self._pictures.__enter__()
         return self.refresh
 
     def __exit__(self, *_exc: object) -> None:
-        self._live.stop()
+        self._pictures.__exit__()
 
     def refresh(self) -> None:
-        self._live.update(picture(self._screen, self._watch), refresh=True)
+        self._pictures.show(picture(self._screen, self._watch))
 
 
 def picture(screen: Screen, watch: Watch, lines: Sequence[Sequence[str | Cell]] = ()) -> Any:

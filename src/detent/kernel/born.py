@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import to_builtins
 
 from detent.kernel.program import Program
@@ -39,7 +41,6 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
     invariant(
         told.definition == program.hash, "the start names another definition than the one given"
     )
-    policies = [to_builtins(policy) for policy in program.definition.body.policies]
     return Snapshot(
         id=told.instance,
         tenant=told.tenant,
@@ -51,13 +52,18 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
         created=tick,
         dry_run=told.dry_run,
         auto_approve=told.auto_approve,
-        policies=[*policies, *told.policies],
+        policies=[*policies_of(program), *told.policies],
         metadata=told.metadata,
         data=told.data,
         config=told.config,
         parent=to_builtins(told.parent) if told.parent else None,
         root=Frame(b="", since=tick, lanes=[Lane()]),
     )
+
+
+def policies_of(program: Program) -> list[dict[str, Any]]:
+    """The policies a definition brings, before those the start adds."""
+    return [to_builtins(policy) for policy in program.definition.body.policies]
 
 
 def _from_fork(told: Forked, tick: int) -> Snapshot:

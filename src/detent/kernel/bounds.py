@@ -1,4 +1,4 @@
-"""Bounds on the values that a definition itself makes; what comes from outside is checked at the doors."""
+"""Bounds on values that a definition makes itself; those from outside are checked at the doors."""
 
 from __future__ import annotations
 

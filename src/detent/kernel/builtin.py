@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from msgspec import to_builtins
 
 from detent.expression import compile_expression
-from detent.kernel.failure import Failure
 from detent.kernel.bounds import too_large
+from detent.kernel.failure import Failure
 from detent.kernel.run import Run, encode
 from detent.model import limits
 from detent.model.errors import ExpressionError

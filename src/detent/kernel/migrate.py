@@ -1,13 +1,14 @@
 """Moving a live instance to another version: only at a wait, previewed, recorded, undoable.
 
-Every open node must exist in the other version at the same place and of the same kind. The move can
-be undone until a new effect was made.
+Every open node must exist in the other version at the same place and of the same kind; so must a
+failed one that a retry would enter again. The move can be undone until a new effect was made.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from detent.kernel.born import policies_of
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.program import Node, Program
 from detent.kernel.run import NeedFact, Run
@@ -15,22 +16,35 @@ from detent.model.decision import Need
 from detent.model.errors import RequestError
 from detent.model.snapshot import Frame, Lane, Snapshot
 
+# kinds whose lanes stand for all of their lists at once
+_BY_NUMBER = ("parallel", "race", "saga")
+_ASKED = ("human", "answered", "unanswered", "escalated")
+
+
+class _Pair(NamedTuple):
+    """One block in both versions; None is the whole definition."""
+
+    was: Node | None
+    becomes: Node | None
+
 
 def migrate(run: Run, args: dict[str, Any]) -> None:
     """Carry a migration out; `to` is a definition hash, or `undo` goes back to the one before."""
     snapshot = run.snapshot
     target = _undo_target(snapshot) if args.get("undo") else str(args.get("to", ""))
-    program = run.facts.given.get(f"program:{target}")
-    if program is None:
+    if f"program:{target}" not in run.facts.given:
         raise NeedFact(Need(kind="program", name=target))
+    program = run.facts.given[f"program:{target}"]
+    if program is None:
+        raise RequestError("definition.unknown", f"there is no definition of hash {target!r}")
     problems = preview(snapshot, run.program, program)
     if problems:
         raise RequestError("migration.refused", "; ".join(problems))
     if snapshot.root is not None:
-        _move_frame(
-            snapshot.root, _lists(run.program, None), _lists(program, None), program, run.program
-        )
+        _move(snapshot.root, _Pair(None, None), (run.program, program))
     before = snapshot.definition
+    own = snapshot.policies[len(run.program.definition.body.policies) :]
+    snapshot.policies = [*policies_of(program), *own]
     snapshot.definition = program.hash
     snapshot.migrated_from = "" if args.get("undo") else f"{before}:{snapshot.effects_made}"
     run.program = program
@@ -51,59 +65,68 @@ def preview(snapshot: Snapshot, old: Program, new: Program) -> list[str]:
     if snapshot.root is not None:
         if snapshot.root.phase:
             problems.append("the instance is cleaning up")
-        _compare(snapshot.root, _lists(old, None), _lists(new, None), (old, new), problems)
+        _compare(snapshot.root, _Pair(None, None), (old, new), problems)
     return problems
 
 
 def _compare(
-    frame: Frame,
-    old: list[list[Node]],
-    new: list[list[Node]],
-    programs: tuple[Program, Program],
-    problems: list[str],
+    frame: Frame, pair: _Pair, programs: tuple[Program, Program], problems: list[str]
 ) -> None:
     for lane in frame.lanes:
-        if lane.end:
+        if lane.end and lane.open is None:
             continue
-        if lane.i >= len(new):
-            problems.append(f"block {frame.b!r} has no list {lane.i} in the other version")
-            continue
-        name = lane.open.b if lane.open is not None else _next_key(old[lane.i], lane.at)
-        if name and name not in [node.key for node in new[lane.i]]:
+        old = _blocks(frame, lane, pair.was, programs[0]) or []
+        new = _blocks(frame, lane, pair.becomes, programs[1])
+        name = _name(lane, old)
+        if new is None or (name and name not in [node.key for node in new]):
             problems.append(f"block {name!r} is not at the same place in the other version")
-            continue
-        if lane.open is None:
-            continue
-        was, becomes = programs[0].nodes[name], programs[1].nodes[name]
-        if was.kind != becomes.kind:
-            problems.append(f"block {name!r} is a {was.kind} here and a {becomes.kind} there")
-            continue
-        _compare(lane.open, was.lists, becomes.lists, programs, problems)
+        elif lane.open is not None:
+            was, becomes = programs[0].nodes[name], programs[1].nodes[name]
+            found = _difference(lane.open, was, becomes)
+            if found:
+                problems.append(found)
+            else:
+                _compare(lane.open, _Pair(was, becomes), programs, problems)
 
 
-def _move_frame(
-    frame: Frame, old: list[list[Node]], new: list[list[Node]], program: Program, was: Program
-) -> None:
+def _difference(frame: Frame, was: Node, becomes: Node) -> str:
+    """Why a frame of one version cannot go on as the same block of the other."""
+    if was.kind != becomes.kind:
+        return f"block {was.key!r} is a {was.kind} here and a {becomes.kind} there"
+    if was.kind in _BY_NUMBER and len(was.lists) != len(becomes.lists):
+        return f"block {was.key!r} has {len(was.lists)} lists here, {len(becomes.lists)} there"
+    if was.kind == "step" and frame.phase in _ASKED and becomes.block.wait_for_input is None:
+        return f"step {was.key!r} waits for an answer, which the other version does not ask for"
+    return ""
+
+
+def _move(frame: Frame, pair: _Pair, programs: tuple[Program, Program]) -> None:
     for lane in frame.lanes:
-        if not lane.end:
-            _move_lane(lane, old[lane.i], new[lane.i])
-        if lane.open is not None and not lane.end:
-            name = lane.open.b
-            _move_frame(lane.open, was.nodes[name].lists, program.nodes[name].lists, program, was)
+        if lane.end and lane.open is None:
+            continue
+        old = _blocks(frame, lane, pair.was, programs[0]) or []
+        new = _blocks(frame, lane, pair.becomes, programs[1]) or []
+        name = _name(lane, old)
+        lane.at = [node.key for node in new].index(name) if name else len(new)
+        if pair.becomes is not None and pair.becomes.kind == "graph":
+            lane.i = pair.becomes.names[frame.phase]
+        if lane.open is not None:
+            below = _Pair(programs[0].nodes[name], programs[1].nodes[name])
+            _move(lane.open, below, programs)
 
 
-def _move_lane(lane: Lane, old: list[Node], new: list[Node]) -> None:
-    name = lane.open.b if lane.open is not None else _next_key(old, lane.at)
-    keys = [node.key for node in new]
-    lane.at = keys.index(name) if name else len(new)
+def _blocks(frame: Frame, lane: Lane, node: Node | None, program: Program) -> list[Node] | None:
+    """The list a lane runs over, in one version; a graph's node is found by its name."""
+    if node is None:
+        return program.main
+    index = node.names.get(frame.phase, -1) if node.kind == "graph" else lane.i
+    return node.lists[index] if 0 <= index < len(node.lists) else None
 
 
-def _next_key(nodes: list[Node], at: int) -> str:
-    return nodes[at].key if at < len(nodes) else ""
-
-
-def _lists(program: Program, node: Node | None) -> list[list[Node]]:
-    return [program.main] if node is None else node.lists
+def _name(lane: Lane, nodes: list[Node]) -> str:
+    if lane.open is not None:
+        return lane.open.b
+    return nodes[lane.at].key if lane.at < len(nodes) else ""
 
 
 def _undo_target(snapshot: Snapshot) -> str:

@@ -18,7 +18,7 @@ from detent.kernel.run import Facts, NeedFact, Run
 from detent.kernel.spill import unpack
 from detent.model.decision import Need
 from detent.model.inputs import decode_input
-from detent.model.snapshot import Snapshot, decode_snapshot
+from detent.model.snapshot import decode_snapshot
 
 __all__ = ["kernel_step", "observe"]
 
@@ -48,10 +48,12 @@ def observe(
     """Run one step at (tick, moves) and return its working copy; `seen` is told of each entry."""
     tick, moves = at
     told = [decode_input(each) for each in inputs]
-    snapshot = born(program, told[0], tick)[0] if body is None else _open(body, facts)
+    snapshot = born(program, told[0], tick)[0] if body is None else decode_snapshot(body)
     run = Run(program, snapshot, tick, facts)
     run.moves = moves
     run.bulk = sum(map(len, inputs)) + (len(body) if body else 0)
+    if snapshot.blobs:
+        _open(run)
     if seen is not None:
         run.entries = Watched(lambda entry: seen(run, entry))
     if snapshot.more:
@@ -65,11 +67,11 @@ def observe(
     return run
 
 
-def _open(body: bytes, facts: Facts) -> Snapshot:
-    snapshot = decode_snapshot(body)
-    if snapshot.blobs:
-        for digest in snapshot.blobs:
-            if f"blob:{digest}" not in facts.given:
-                raise NeedFact(Need(kind="blob", name=digest))
-        unpack(snapshot, {digest: facts.given[f"blob:{digest}"] for digest in snapshot.blobs})
-    return snapshot
+def _open(run: Run) -> None:
+    blobs: dict[str, bytes] = {}
+    for digest in run.snapshot.blobs:
+        if f"blob:{digest}" not in run.facts.given:
+            raise NeedFact(Need(kind="blob", name=digest))
+        blobs[digest] = run.facts.given[f"blob:{digest}"]
+        run.bulk += len(blobs[digest])
+    unpack(run.snapshot, blobs)

@@ -31,12 +31,19 @@ def frame(kind: int, body: bytes) -> bytes:
 
 def read_frames(stream: BufferedReader) -> Iterator[tuple[int, bytes]]:
     """Every frame until the other side is gone; one that is cut off does not count."""
-    while len(head := stream.read(_HEAD.size)) == _HEAD.size:
+    while len(head := _read(stream, _HEAD.size)) == _HEAD.size:
         kind, size = _HEAD.unpack(head)
-        body = stream.read(size)
+        body = _read(stream, size)
         if len(body) < size:
             return
         yield kind, body
+
+
+def _read(stream: BufferedReader, size: int) -> bytes:
+    try:
+        return stream.read(size)
+    except ConnectionError:
+        return b""  # killed with frames unread: the same end
 
 
 def submit_frames(batch: Submit, limit: int = FRAME_BYTES) -> Iterator[bytes]:

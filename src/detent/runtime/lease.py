@@ -40,6 +40,7 @@ class Lease:
         "_settings",
         "_store",
         "_wanted",
+        "clean",
         "foreign_until_ms",
         "heads",
         "owned",
@@ -61,6 +62,7 @@ class Lease:
         self.owned: list[int] = []
         self.tick = 0  # the last tick this store was written at
         self.until_ms = 0
+        self.clean = False  # the former owner closed: what it did not call, nobody called
         self.foreign_until_ms = 0  # until then calls of a former owner may still be running
 
     def acquire(self) -> None:
@@ -74,6 +76,7 @@ class Lease:
         self.foreign_until_ms = max(
             (row.lease_until_ms for row in former if row.owner in alive), default=0
         )
+        self.clean = all(row.owner == "" for row in former)
         self._adopt(rows)
         self.until_ms = until
 

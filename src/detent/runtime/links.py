@@ -96,11 +96,11 @@ class _Service:
             self._failure = error
             self._ready.set()
             return False
-        text = (
-            error.message if isinstance(error, DetentError) else f"{type(error).__name__}: {error}"
-        )
-        reason = f"the writer stopped: {text}"
-        _log.error("%s", reason, exc_info=error)
+        if isinstance(error, DetentError):
+            reason, trace = f"the writer stopped: {error.message}", None
+        else:
+            reason, trace = f"the writer stopped: {type(error).__name__}: {error}", error
+        _log.error("%s", reason, exc_info=trace)
         again = bool(self._spare) and not self.closing
         self._spare = 0
         if not again:

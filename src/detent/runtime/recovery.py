@@ -111,6 +111,8 @@ def _recover_effect(
     elif marked and flight is not None:
         if flight.dispatcher:
             _doubt(parts, found.snapshot.id, effect.key, flight.dispatch)
+    elif state.full and parts.lease.clean:
+        parts.out.orders.append(_order(parts, found, effect))  # closed, not crashed: no strike
     elif state.full:
         _doubt(parts, found.snapshot.id, effect.key, 0)
 

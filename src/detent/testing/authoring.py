@@ -178,14 +178,14 @@ class Author:
             human: dict[str, Any] = {"prompt": "Go on?", "allow_comment": True}
             if self._odds(0.6):
                 limit = self._rng.randint(1, 2)
-                human |= {"timeout": limit * HOUR_MS, "escalation_handler": "escalate"}
+                human |= {"timeout": limit * HOUR_MS, "escalation_handler": "post"}
                 hours += limit
             else:
                 hours = FOREVER
             options["wait_for_input"] = human
         if self._odds(0.06) and hours < FOREVER and "retry" not in options:
             options["deadline"] = int(hours + 1) * HOUR_MS + QUARTER_MS
-            options["on_deadline_breach"] = {"handler": "complain", "params": {"x": 1}}
+            options["on_deadline_breach"] = {"handler": "post", "params": {"x": 1}}
         return hours
 
     def _rule(self, params: dict[str, Any], *, may_fail: bool) -> tuple[float, bool]:

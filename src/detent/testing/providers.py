@@ -55,7 +55,7 @@ class Providers:
             "book": {"reconcile": self._find_out},
         }
         acting = [self._acting(name, options.get(name, {})) for name in CLASSES]
-        return [*acting, self._escalation(), self._breach(), self._guard()]
+        return [*acting, self._guard()]
 
     def _acting(self, name: str, options: dict[str, Any]) -> Any:
         doubt: Any = CLASSES[name]
@@ -102,20 +102,6 @@ class Providers:
         if self._outside.happened(ctx.key):
             return Applied(self._outside.result(ctx.key))
         return NotApplied("it is not in the books")
-
-    def _escalation(self) -> Any:
-        @handler("escalate", on_doubt="keyed")
-        async def escalate(ctx: HandlerContext, **_told: Any) -> dict[str, Any]:
-            return self._perform(ctx, "post", ("ok", 0, 0))
-
-        return escalate
-
-    def _breach(self) -> Any:
-        @handler("complain", on_doubt="keyed")
-        async def complain(ctx: HandlerContext, **_told: Any) -> dict[str, Any]:
-            return self._perform(ctx, "post", ("ok", 0, 0))
-
-        return complain
 
     def _guard(self) -> Any:
         @policy("guard")

@@ -47,6 +47,15 @@ def test_frames_are_read_back_and_one_that_is_cut_off_does_not_count():
         assert list(read_frames(io.BytesIO(stream[:-cut]))) == found[:2]
 
 
+def test_a_connection_that_is_reset_is_the_end_of_its_frames():
+    near, far = socket.socketpair()
+    with near, near.makefile("rb") as stream:
+        near.sendall(b"unread")
+        far.sendall(frame(MESSAGE, b"one"))
+        far.close()
+        assert list(read_frames(stream)) == [(MESSAGE, b"one")]
+
+
 def test_a_batch_is_split_at_the_limit_and_its_controls_come_last():
     inputs = [Submission(f"i{n}", b"x" * 10) for n in range(5)]
     batch = Submit(inputs, [MarkRequest(["k"])], [Control("close")])

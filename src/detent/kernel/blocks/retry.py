@@ -30,7 +30,7 @@ def backoff_ms(run: Run, node: Node, frame: Frame, path: str, failure: Failure) 
 
 
 def _pause(policy: Retry, n: int) -> int:
-    """initial x multiplier^n up to the cap, by multiplication alone: the same on every machine."""
+    """Grow initial by multiplier^n up to the cap; multiplication is the same on every machine."""
     if n == 0 or policy.initial_backoff == 0:
         return policy.initial_backoff
     grown, factor = float(policy.initial_backoff), policy.backoff_multiplier

@@ -3,8 +3,8 @@
 Stages in call order: `enter` (when, deadline, delay) -> `_judge` (policies) -> `_ask_person` ->
 `_act` (cache, params, built-in move or planned effect) -> `result.finish` or `result.failed`.
 A stage that must stand sets `phase` and a wait; `resume` goes on from there. A frame that waits for
-nothing stands because the instance is paused: in phase "gate" by a policy, which only a person's resume
-passes; in "held", "answered" and "unanswered" before a stage that would act while it is paused.
+nothing stands because the instance is paused: in phase "gate" by a policy, which only a person's
+resume passes; in "held", "answered" and "unanswered" before a stage that would act meanwhile.
 """
 
 from __future__ import annotations

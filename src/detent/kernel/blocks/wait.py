@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from detent.kernel.bounds import too_large
 from detent.kernel.program import Node
 from detent.kernel.run import Run
-from detent.kernel.bounds import too_large
 from detent.kernel.walk import DONE, FAILED, WAIT
 from detent.model import limits
 from detent.model.snapshot import Frame

@@ -47,12 +47,16 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Verdict).decode
 
 
-def enqueue(connection: apsw.Connection, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
-    """Leave arrivals and births in one transaction; False where the id was there already."""
+def enqueue(
+    connection: apsw.Connection, arrivals: Sequence[NewArrival], tick: int
+) -> tuple[list[bool], list[str]]:
+    """Leave arrivals and births in one transaction; whether each id was new, and whom to wake."""
+    places = list(dict.fromkeys(arrival.p for arrival in arrivals))
     with transaction(connection):
         insert_missing(connection, arrivals, tick, Numbers(connection))
         left = dict.fromkeys(insert_arrivals(connection, arrivals), True)
-    return [left.pop(arrival.id, False) for arrival in arrivals]
+        wakes = [row[0] for row in _WAKES.fetch(connection, places)]
+    return [left.pop(arrival.id, False) for arrival in arrivals], wakes
 
 
 def insert_arrivals(connection: apsw.Connection, arrivals: Sequence[NewArrival]) -> list[str]:
@@ -92,8 +96,3 @@ def forget(connection: apsw.Connection, before_tick: int, limit: int) -> int:
     """Remove taken arrivals older than the tick, the oldest first."""
     with transaction(connection):
         return change(connection, _FORGET, (before_tick, limit))
-
-
-def wakes(connection: apsw.Connection, partitions: Sequence[int]) -> list[str]:
-    """Where the owners of the partitions can be woken."""
-    return [row[0] for row in _WAKES.fetch(connection, partitions)]

@@ -167,10 +167,9 @@ class SqliteStore:
     @_translated
     def enqueue(self, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
         """Leave arrivals (and births) in one transaction, then wake their owners."""
-        left = inbox.enqueue(self._connection, arrivals, tick)
+        left, wakes = inbox.enqueue(self._connection, arrivals, tick)
+        self._waker.wake(wakes)
         self._shorten_wal()
-        places = list(dict.fromkeys(arrival.p for arrival in arrivals))
-        self._waker.wake(inbox.wakes(self._connection, places))
         return left
 
     @_translated
