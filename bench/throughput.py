@@ -21,6 +21,7 @@ from bench.load import (
     wait_all,
 )
 from bench.rows import rows_per_step
+from bench.where import share_by_part
 
 INSTANCES = 10_000
 
@@ -54,7 +55,8 @@ def w1(floor: float, peer: float | None) -> list[Figure]:
             )
         )
     share = figures[0].value / floor
-    figures.append(Figure("w1_floor_ratio", share, "of floor", budget=0.5))
+    profile = {} if share >= 0.5 else {"profile": share_by_part()}
+    figures.append(Figure("w1_floor_ratio", share, "of floor", budget=0.5, extra=profile))
     return figures
 
 

@@ -83,8 +83,8 @@ def _insert(connection, chance):
     columns = "inst, seq, turn, tick, snapshot_digest, digest, body, head"
     shift = chance.choice((0, 1))
     connection.execute(
-        f"INSERT INTO journal({columns}) SELECT inst, seq + ?, turn, tick, snapshot_digest, digest, "
-        "body, head FROM journal WHERE pos = ?",
+        f"INSERT INTO journal({columns}) SELECT inst, seq + ?, turn, tick, snapshot_digest, "
+        "digest, body, head FROM journal WHERE pos = ?",
         (shift, row),
     )
     return f"inserted a copy of journal row {row} with seq + {shift}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,39 +10,60 @@ import click
 from detent.cli.program import program
 from pages.markdown import document, fenced
 
+Place = tuple[tuple[str, click.Command], ...]
+
 _WIDTH = 96
+_SHARED = ("db", "tenant", "output", "help")
 _OPENING = """\
 The command line works on a store file: the one named by `--db`, else by `$DETENT_DB`, else
 `detent.db`. It prints text for people and, with `-o json`, one JSON document for programs. While an
 engine owns the store, commands that change something leave their request in it and the owner
-carries it out."""
+carries it out. When nobody owns it, the command carries it out itself; handlers are then called when
+an engine is started on the store.
+
+`--db`, `--tenant`, `-o` and `-h` stand at `detent` itself or at any command; the inner one counts."""
 
 
 def page(root: Path) -> str:  # noqa: ARG001 - every page is made from the root
     """Make the page."""
     parts = [_OPENING]
-    for path, command in walk(program, ("detent",)):
-        parts += [f"{'#' * min(len(path) + 1, 4)} {' '.join(path)}", fenced(help_of(command, path))]
+    for place in walk((("detent", program),)):
+        names = " ".join(name for name, _command in place)
+        parts += [f"{'#' * min(len(place) + 1, 4)} {names}", fenced(help_of(place))]
     return document("Command line", *parts)
 
 
-def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Give a command and all below it, in the order of their overviews."""
-    yield path, command
+def walk(place: Place) -> Iterator[Place]:
+    """Give a command and all below it, in the order of their overviews, each with its parents."""
+    yield place
+    name, command = place[-1]
     if isinstance(command, click.Group):
-        context = click.Context(command, info_name=path[-1])
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
+        context = click.Context(command, info_name=name)
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
             if found is not None and not found.hidden:
-                yield from walk(found, (*path, name))
+                yield from walk((*place, (each, found)))
 
 
-def help_of(command: click.Command, path: tuple[str, ...]) -> str:
-    """Give the help of a command as it is printed, at a fixed width."""
+def help_of(place: Place) -> str:
+    """Give the help of a command as it is printed, at a fixed width.
+
+    Below the top the options that all commands share are left out.
+    """
     context: click.Context | None = None
-    for name in path[:-1]:
-        context = click.Context(click.Group(name), parent=context, info_name=name)
-    own = command.make_context(path[-1], [], parent=context, resilient_parsing=True)
-    own.terminal_width = own.max_content_width = _WIDTH
-    text: str = command.get_help(own)
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    for name, command in place[:-1]:
+        context = click.Context(command, parent=context, info_name=name)
+    name, shown = place[-1]
+    if context is not None:
+        shown = copy.copy(shown)
+        shown.params = [each for each in shown.params if each.name not in _SHARED]
+        shown.add_help_option = False
+    own = click.Context(
+        shown,
+        parent=context,
+        info_name=name,
+        max_content_width=_WIDTH,
+        terminal_width=_WIDTH,
+        help_option_names=["-h", "--help"],
+    )
+    return "\n".join(line.rstrip() for line in shown.get_help(own).splitlines())

@@ -15,8 +15,8 @@ from pages.markdown import code, document, table
 _LIMIT = re.compile(r"^(?P<name>[A-Z_]+) = (?P<value>[^#]+?)(?:  # (?P<why>.*))?$")
 
 _OPENING = """\
-What can be chosen when an engine is opened, and what bounds everything else. Limits are constants:
-they are not settings, and each of them is tested at its edge."""
+What can be chosen when an engine is opened, and what bounds everything else. Limits are constants,
+not settings."""
 
 _ENGINE = {
     "path": "The store file; `:memory:` is a store that ends with the engine.",
@@ -29,7 +29,9 @@ _ENGINE = {
     "epoch_ms": "The instant of tick 0; fixed in the store. For a new one now, in virtual time "
     "2026-01-01T00:00:00Z.",
     "max_in_flight": "Calls of async handlers at once.",
-    "threads": "Plain-function handlers at once.",
+    "threads": f"Plain-function handlers at once; {limits.POOL_THREADS} when not given.",
+    "switch_interval_ms": "Lowers Python's switch interval (5 ms) for the whole process, so that a "
+    "handler that computes holds the writer up for less long; none leaves it.",
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
     "turns": "The settings of the writer, below.",
@@ -65,8 +67,11 @@ def page(root: Path) -> str:
 def _settings(kind: type, meanings: dict[str, str]) -> str:
     rows = []
     for field in fields(kind):
-        shown = "required" if field.default is NODEFAULT else _value(field.default)
-        rows.append((code(field.name), shown, meanings[field.name]))
+        if field.name not in meanings:
+            message = f"{kind.__name__}.{field.name} is new: say in tools/pages/limits.py what it is"
+            raise LookupError(message)
+        default = ":memory:" if field.default is NODEFAULT else field.default
+        rows.append((code(field.name), _value(default), meanings[field.name]))
     return table(("Setting", "Default", "Meaning"), rows)
 
 
@@ -85,7 +90,7 @@ def grouped(source: str) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
     if value is None:
         return "none"

@@ -11,13 +11,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from detent.bootstrap.callers import Callers, Watch
+from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.inside import EngineInside
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
@@ -38,6 +37,7 @@ from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
+from detent.service.arguments import check_instance, unknown_instance
 from detent.service.starting import Moment, StartRequest, start_submission
 from detent.store.sqlite import SqliteStore, open_store
 
@@ -64,7 +64,7 @@ class Parts:
         self.callers = Callers()
         self.watch = Watch()
         self.registry = Registry()
-        self.chance = chance_of(settings.seed if self.meta.clock == "virtual" else None)
+        self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
         self._lock = threading.RLock()
         self._known: set[tuple[str, str, str]] = set()
@@ -108,20 +108,22 @@ class Parts:
         elif self._link is not None:
             self._link.submit(items)
 
-    def answer(self, ack: int, future: Future[Verdict]) -> Verdict:
-        """Wait for the answer to what was just submitted."""
-        if self._driver is None:
-            guard_reentrant("a blocking engine call")
-        else:
-            self._driver.settle_until(future)
+    def ask(self, make: Callable[[int], Submission]) -> Verdict:
+        """Submit what is made for an acknowledgement number, and wait for the answer to it."""
+        guard_reentrant("a blocking engine call")
+        ack, future = self.callers.expect()
         try:
-            return future.result(limits.ASK_TIMEOUT_MS / 1000)
+            self.submit(make(ack))
+            if self._driver is not None:
+                self._driver.settle_until(future)
+            return raise_refusal(future.result(limits.ASK_TIMEOUT_MS / 1000))
         except FutureTimeout:
-            self.callers.forget(ack)
             raise RequestError(
                 "request.timeout",
                 f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
             ) from None
+        finally:
+            self.callers.forget(ack)
 
     def tell(self, submission: Submission) -> Verdict:
         """Tell from inside a handler: durable when this returns, or refused."""
@@ -136,6 +138,8 @@ class Parts:
 
     def moment(self) -> Moment:
         """Now, and fresh names for what starts now."""
+        if self._closed:
+            raise closed()
         tick = self._clock.tick()
         if self.meta.clock == "stepped":
             tick = max((row.tick for row in self.read(lambda store: store.partitions())), default=0)
@@ -172,6 +176,11 @@ class Parts:
         """Whether this definition was checked and stored before."""
         return (definition.hash, tenant, namespace) in self._known
 
+    def keep(self, definition: Definition, tenant: str, namespace: str) -> None:
+        """Store a definition unless it was stored before."""
+        if not self.known(definition, tenant, namespace):
+            self.put_definition(definition, tenant, namespace)
+
     def put_definition(self, definition: Definition, tenant: str, namespace: str) -> None:
         """Store a definition for a tenant and namespace."""
         row = DefinitionRow(
@@ -203,6 +212,7 @@ class Parts:
 
     def start_batch(self, definition: Definition, requests: Sequence[StartRequest]) -> list[str]:
         """Leave all starts in one transaction: all or none."""
+        guard_reentrant("a blocking engine call")
         arrivals, ids = [], []
         for request in requests:
             made = start_submission(definition, request, self.moment(), 0)
@@ -218,26 +228,25 @@ class Parts:
                 )
             )
         tick = self.moment().tick
+        self.keep(definition, requests[0].tenant, requests[0].namespace)
         self.write(lambda store: store.enqueue(arrivals, tick))
         self.submit(Control("wake"))
         return ids
 
     def wait_for(self, instance: str, wanted: frozenset[str], timeout: float | None) -> str:
         """Wait for an instance to be in one of the states."""
-        if self._driver is not None:
-            self._driver.run_until_idle()
-            timeout = 0.0
-        else:
-            guard_reentrant("wait_for")
+        guard_reentrant("wait_for")
+        check_instance(instance)
         future = self.watch.add(instance, lambda state: state in wanted)
         try:
             row = self.read(lambda store: store.instance(instance))
             if row is None:
-                raise RequestError(
-                    "instance.not_found", f"there is no instance {instance!r}", instance=instance
-                )
+                raise unknown_instance(instance)
             if row.state in wanted:
                 return row.state
+            if self._driver is not None:
+                self._driver.run_until_idle(future.done)
+                timeout = 0.0
             return future.result(timeout)
         except FutureTimeout:
             raise RequestError(
@@ -249,6 +258,9 @@ class Parts:
 
     def virtual(self) -> VirtualDriver:
         """The driver of virtual time."""
+        guard_reentrant("moving time")
+        if self._closed:
+            raise closed()
         if self._driver is None:
             raise RequestError(
                 "engine.running", "the engine's clock runs by itself; open it with clock='virtual'"
@@ -302,6 +314,7 @@ class Parts:
             link.submit,
             lease_valid=self.lease_valid,
             max_in_flight=self.settings.max_in_flight,
+            threads=self.settings.threads or limits.POOL_THREADS,
         )
         self._dispatcher.start()
         try:
@@ -315,6 +328,7 @@ class Parts:
 
     def close(self) -> None:
         """Stop in the order in which work flows."""
+        guard_reentrant("close")
         if self._closed:
             return
         if self._wake is not None:
@@ -345,6 +359,12 @@ def assemble(settings: Settings, handlers: Any) -> Parts:
         store.close()
         raise
     return parts
+
+
+def seed_of(settings: Settings, store: SqliteStore) -> str | None:
+    """The seed of this opening: a store opened again must not give out the same ids once more."""
+    opened = max((row.fence_epoch for row in store.partitions()), default=0)
+    return f"{settings.seed}\x00{opened}" if settings.seed is not None and opened else settings.seed
 
 
 def lower_switch_interval(ms: float | None) -> None:

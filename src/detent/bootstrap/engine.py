@@ -13,15 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from msgspec.structs import replace
+
 from detent.bootstrap.aio import AsyncEngine
 from detent.bootstrap.assemble import Parts, assemble
-from detent.bootstrap.callers import raise_refusal
 from detent.bootstrap.inspector import Inspector
-from detent.bootstrap.settings import Settings, check
+from detent.bootstrap.settings import check, settings_of
 from detent.definition import load
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
-from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.replay import Replay
 from detent.model import limits
 from detent.model.decision import Birth, Verdict
@@ -30,11 +30,20 @@ from detent.model.errors import RequestError
 from detent.model.inputs import encode_input
 from detent.model.link import Submission
 from detent.model.snapshot import decode_snapshot
-from detent.ports.store import DefinitionRow
+from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
+from detent.service.arguments import listed, reference, wanted_states
+from detent.service.catalogue import check_definition, find_definition
+from detent.service.policies import check_policies, read_policies
 from detent.service.proving import fork_input
+from detent.service.reading import find_instance
 from detent.service.sending import Verb
-from detent.service.starting import StartRequest, check_handlers, start_submission
+from detent.service.starting import (
+    StartRequest,
+    check_handlers,
+    check_labels,
+    start_submission,
+)
 
 
 class Engine:
@@ -54,8 +63,8 @@ class Engine:
         every step of every instance started here. Further settings: `writer`, `clock`,
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`.
         """
-        self._settings = check(Settings(path=str(path), **settings))
-        self._policies = tuple(policies)
+        self._settings = check(settings_of(path, settings))
+        self._policies = read_policies(policies)
         self._parts: Parts = assemble(self._settings, handlers)
         self.aio = AsyncEngine(self)
 
@@ -64,7 +73,7 @@ class Engine:
         """An engine of parts that are open already; for tests that bring a store of their own."""
         engine = cls.__new__(cls)
         engine._settings = parts.settings
-        engine._policies = tuple(policies)
+        engine._policies = read_policies(policies)
         engine._parts = parts
         engine.aio = AsyncEngine(engine)
         return engine
@@ -108,11 +117,11 @@ class Engine:
         """Start from a prepared request."""
         ready = self._ready(definition, request.tenant, request.namespace)
         parts = self._parts
-        ack, future = parts.callers.expect()
-        submission = start_submission(ready, request, parts.moment(), ack)
-        parts.submit(submission)
-        raise_refusal(parts.answer(ack, future))
-        return submission.instance
+        guard_reentrant("start")
+        made = start_submission(ready, request, parts.moment(), 0)
+        parts.keep(ready, request.tenant, request.namespace)
+        parts.ask(lambda ack: replace(made, ack=ack))
+        return made.instance
 
     def start_many(
         self,
@@ -125,6 +134,9 @@ class Engine:
         timezone: str = "UTC",
     ) -> list[str]:
         """Start one instance per item of `datas`, all or none, and return their ids."""
+        items = listed("a batch", datas)
+        if not items:
+            return []
         ready = self._ready(definition, tenant, namespace)
         requests = [
             StartRequest(
@@ -135,7 +147,7 @@ class Engine:
                 timezone=timezone,
                 policies=self._policies,
             )
-            for data in datas
+            for data in items
         ]
         if len(requests) > limits.BATCH_STARTS:
             raise RequestError(
@@ -149,10 +161,8 @@ class Engine:
     ) -> str:
         """Send a signal (a control word, or any name) and return its id once it is durable."""
         parts = self._parts
-        ack, future = parts.callers.expect()
-        told = id or parts.fresh_id()
-        parts.submit(sending.signal_submission(instance, name, payload, told, ack))
-        raise_refusal(parts.answer(ack, future))
+        told = parts.fresh_id() if id is None else id
+        parts.ask(lambda ack: sending.signal_submission(instance, name, payload, told, ack))
         return told
 
     # asking --------------------------------------------------------------------------------------
@@ -184,10 +194,9 @@ class Engine:
         if undo or definition is None:
             self.command(instance, "migrate", {"undo": True})
             return
-        row = self._parts.read(lambda store: store.instance(instance))
-        if row is None:
-            raise unknown_instance(instance)
+        row = self.inspect.look(lambda store: find_instance(store, instance, None))
         ready = self._ready(definition, row.tenant, row.namespace)
+        self._parts.keep(ready, row.tenant, row.namespace)
         self.command(instance, "migrate", {"to": ready.hash})
 
     def command(
@@ -195,9 +204,8 @@ class Engine:
     ) -> Verdict:
         """Ask for a state change; the kernel's verdict, and the same one for the same `id`."""
         parts = self._parts
-        ack, future = parts.callers.expect()
-        parts.submit(sending.command_submission(instance, verb, args, id or parts.fresh_id(), ack))
-        return raise_refusal(parts.answer(ack, future))
+        told = parts.fresh_id() if id is None else id
+        return parts.ask(lambda ack: sending.command_submission(instance, verb, args, told, ack))
 
     def wait_for(
         self,
@@ -207,10 +215,7 @@ class Engine:
         timeout: float | None = 30.0,
     ) -> str:
         """Wait until the instance is in a state (by default any terminal one) and return it."""
-        wanted = (
-            TERMINAL if state is None else frozenset([state] if isinstance(state, str) else state)
-        )
-        return self._parts.wait_for(instance, wanted, timeout)
+        return self._parts.wait_for(instance, wanted_states(state), timeout)
 
     # definitions and handlers --------------------------------------------------------------------
 
@@ -222,6 +227,8 @@ class Engine:
         self, definition: Definition, *, tenant: str = "default", namespace: str = "default"
     ) -> str:
         """Store a definition version and return its hash; running instances keep theirs."""
+        check_labels(tenant, namespace)
+        check_definition(definition)
         self._parts.put_definition(definition, tenant, namespace)
         return definition.hash
 
@@ -234,10 +241,12 @@ class Engine:
         namespace: str = "default",
     ) -> Definition:
         """A stored definition: that version, or the highest one that is not deprecated."""
-        row = self._parts.read(
-            lambda store: store.find_definition(tenant, namespace, name, version)
+        check_labels(tenant, namespace)
+        return load(
+            self._parts.read(
+                lambda store: find_definition(store, (tenant, namespace), name, version)
+            ).body
         )
-        return load(_found(row, name, version).body)
 
     def deprecate(
         self, name: str, version: int, *, tenant: str = "default", namespace: str = "default"
@@ -302,9 +311,8 @@ class Engine:
             definition=snapshot.definition or (row.definition if row else ""),
             priority=snapshot.priority,
         )
-        ack, future = parts.callers.expect()
-        parts.submit(Submission(moment.fresh_id, encode_input(forked), ack=ack, birth=birth))
-        raise_refusal(parts.answer(ack, future))
+        made = Submission(moment.fresh_id, encode_input(forked), birth=birth)
+        parts.ask(lambda ack: replace(made, ack=ack))
         return moment.fresh_id
 
     @property
@@ -330,42 +338,15 @@ class Engine:
         self.close()
 
     def _ready(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:
-        """A stored definition whose handlers are all here."""
+        """A definition whose handlers are all here; one that is new is not stored yet."""
+        check_labels(tenant, namespace)
         if isinstance(definition, str):
-            name, _, version = definition.partition("@")
-            definition = self.definition(
-                name,
-                int(version) if version.isdigit() else None,
-                tenant=tenant,
-                namespace=namespace,
-            )
-        elif not isinstance(definition, Definition):
-            raise RequestError(
-                "request.invalid",
-                f"expected a Definition or a stored one's name; got {type(definition).__name__}",
-            )
+            name, version = reference(definition)
+            definition = self.definition(name, version, tenant=tenant, namespace=namespace)
+        check_definition(definition)
         parts = self._parts
-        if parts.known(definition, tenant, namespace):
-            return definition
-        check_handlers(definition, parts.registry.specs())
-        parts.put_definition(definition, tenant, namespace)
+        specs = parts.registry.specs()
+        check_policies(self._policies, specs)
+        if not parts.known(definition, tenant, namespace):
+            check_handlers(definition, specs)
         return definition
-
-
-def unknown_instance(instance: str) -> RequestError:
-    """The error for an id nobody knows."""
-    return RequestError(
-        "instance.not_found", f"there is no instance {instance!r}", instance=instance
-    )
-
-
-def _found(row: DefinitionRow | None, name: str, version: int | None) -> DefinitionRow:
-    if row is None:
-        which = f"version {version} of " if version is not None else ""
-        raise RequestError(
-            "definition.unknown", f"there is no {which}definition {name!r}; deploy it first"
-        )
-    return row
-
-
-__all__ = ["Engine", "unknown_instance"]

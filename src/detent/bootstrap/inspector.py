@@ -10,11 +10,12 @@ from detent.kernel.anchor import Anchor
 from detent.kernel.debug import Debugger
 from detent.kernel.explain import Explanation
 from detent.kernel.replay import FactChange, Replay
+from detent.kernel.rerun import Changes
 from detent.kernel.tree import Tree
 from detent.kernel.verify import Verification
 from detent.kernel.views import AuditEntry, OutputRow, Timeline
-from detent.kernel.rerun import Changes
 from detent.kernel.whatif import WhatIf
+from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.service import explaining, histories, proving
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
@@ -31,11 +32,14 @@ class Inspector:
         self._connect = connect
         self._shared = shared
         self._store: SqliteStore | None = None
+        self._closed = False
         self._lock = threading.Lock()
 
     def look(self, use: Callable[[SqliteStore], T]) -> T:
         """Use the connection, one caller at a time."""
         with self._lock:
+            if self._closed:
+                raise RequestError("engine.closed", "the engine is closed; open it again")
             if self._store is None:
                 self._store = self._connect()
             return use(self._store)
@@ -43,6 +47,7 @@ class Inspector:
     def close(self) -> None:
         """Close the connection, if it is ours."""
         with self._lock:
+            self._closed = True
             if self._store is not None and not self._shared:
                 self._store.close()
             self._store = None

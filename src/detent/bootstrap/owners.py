@@ -17,7 +17,7 @@ def open_reader(path: str | Path) -> SqliteStore:
 
 
 def logical_now_ms(store: Store) -> int:
-    """What the store's clock says: the wall's time, or the last tick where time is not the wall's."""
+    """What the store's clock says: wall time, or the last tick where it follows no wall."""
     meta = store.meta()
     if meta.clock == "wall":
         return wall_time_ms()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from detent.model import limits
@@ -12,6 +14,8 @@ from detent.runtime.settings import WriterSettings
 
 ClockMode = Literal["wall", "stepped", "virtual"]
 WriterPlace = Literal["thread", "process"]
+
+_LAST_EPOCH_MS = 32_503_680_000_000  # the year 3000; ids carry 48 bits of milliseconds
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -30,6 +34,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     turns: WriterSettings = WriterSettings()
 
 
+def settings_of(path: object, named: dict[str, Any]) -> Settings:
+    """Settings out of what a caller gave; each must be of its type."""
+    if not isinstance(path, str | Path) or not str(path) or "\x00" in str(path):
+        raise _bad("path", "the path of a file, or ':memory:'", path)
+    made = Settings(path=str(path), **named)
+    try:
+        return msgspec.convert(msgspec.structs.asdict(made), Settings)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$.")
+        name = place.rstrip("`")
+        raise RequestError("request.invalid", f"{name} is of the wrong type: {problem}") from None
+
+
 def check(settings: Settings) -> Settings:
     """Refuse values that no engine can work with."""
     if settings.writer not in ("thread", "process"):
@@ -43,6 +60,12 @@ def check(settings: Settings) -> Settings:
         raise _bad("resolution_ms", f"1 to {limits.RESOLUTION_MS}", resolution_ms)
     if settings.partitions is not None and not 1 <= settings.partitions <= limits.PARTITIONS_MOST:
         raise _bad("partitions", f"1 to {limits.PARTITIONS_MOST}", settings.partitions)
+    if settings.epoch_ms is not None and not 0 <= settings.epoch_ms <= _LAST_EPOCH_MS:
+        raise _bad("epoch_ms", f"0 to {_LAST_EPOCH_MS}", settings.epoch_ms)
+    if settings.max_in_flight < 1:
+        raise _bad("max_in_flight", "at least 1", settings.max_in_flight)
+    if settings.threads is not None and settings.threads < 1:
+        raise _bad("threads", "at least 1", settings.threads)
     return settings
 
 

@@ -19,6 +19,7 @@ from detent.model.errors import RequestError
 from detent.model.link import Control, Decided, MarkRequest, Submission, Submit
 from detent.runtime.clock import VirtualClock
 from detent.runtime.writer import Writer
+from detent.service.arguments import instant_ms, span_ms
 
 
 class Performs(Protocol):
@@ -86,12 +87,12 @@ class VirtualDriver:
                 return  # parked: the handlers are not registered
             self.submit([*outcomes, *told])
 
-    def run_until_idle(self) -> int:
-        """Settle, move to the next due tick, and so on until nothing is due any more."""
+    def run_until_idle(self, enough: Callable[[], bool] = lambda: False) -> int:
+        """Settle, move to the next due tick, and so on until nothing is due, or it is enough."""
         while True:
             self.settle()
             due = self._writer.next_due()
-            if due is None:
+            if due is None or enough():
                 return self.tick()
             self._move(due)
 
@@ -157,16 +158,17 @@ class VirtualDriver:
             raise RequestError(
                 "request.invalid", "advance needs either a span or `to`, and not both"
             )
+        now_ms = clock.wall_ms()
         if by is not None:
-            ms = by // dt.timedelta(milliseconds=1) if isinstance(by, dt.timedelta) else by
-            target = clock.tick() + -(-ms // clock.resolution_ms)
-        elif isinstance(to, dt.datetime):
-            target = -(-(int(to.timestamp() * 1000) - clock.epoch_ms) // clock.resolution_ms)
+            ms = now_ms + span_ms("a span", by)
+        elif type(to) is int:
+            ms = clock.epoch_ms + to * clock.resolution_ms
         else:
-            target = int(to or 0)
-        if target < clock.tick():
+            ms = instant_ms("to", to)
+        if ms < now_ms:
             raise RequestError("request.invalid", "time cannot go back; advance to a later instant")
-        return target
+        span_ms("a span", ms - now_ms)
+        return -(-(ms - clock.epoch_ms) // clock.resolution_ms)
 
 
 def _batch(items: Sequence[Any]) -> Submit:

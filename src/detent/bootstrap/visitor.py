@@ -68,7 +68,7 @@ class Visitor:
         namespace: str = "default",
         **more: Any,
     ) -> str:
-        """Start an instance and return its id once it is durable; further options as `Engine.start`."""
+        """Start an instance and return its id once durable; more options as `Engine.start`."""
         request = StartRequest(data=data, key=key, tenant=tenant, namespace=namespace, **more)
         ready = self._stored(definition, tenant, namespace)
         check_handlers(ready, recall(self._store))
@@ -118,14 +118,22 @@ class Visitor:
         if undo or definition is None:
             self.command(instance, "migrate", {"undo": True})
             return
+        self.command(instance, "migrate", {"to": self.target(instance, definition)})
+
+    def target(self, instance: str, definition: Definition | str) -> str:
+        """Store what an instance is to be moved to, and return its hash.
+
+        Handlers count that were ever registered with the store: this process has none itself.
+        """
         row = self._row(instance)
         ready = self._stored(definition, row.tenant, row.namespace)
-        self.command(instance, "migrate", {"to": ready.hash})
+        check_handlers(ready, recall(self._store))
+        return ready.hash
 
     def command(
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
-        """Ask for a state change and wait for the owner's verdict; the same `id` gets the same one."""
+        """Ask for a state change and wait for the verdict; the same `id` gets the same one."""
         self._row(instance)
         asked = id or self._fresh_id()
         self._leave(sending.command_submission(instance, verb, args, asked, 0), asked)
@@ -146,7 +154,7 @@ class Visitor:
             now = self._row(instance).state
             return now if now in wanted else None
 
-        found = self._poll(reached, timeout)
+        found: str | None = self._poll(reached, timeout)
         if found is None:
             raise RequestError(
                 "request.timeout",
@@ -294,7 +302,7 @@ class Visitor:
 def reach(
     path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS
 ) -> Iterator[Engine | Visitor]:
-    """Whoever can carry a request out: the owner of the store through a visitor, or an engine here."""
+    """Whoever can carry a request out: the owner, through a visitor, or an engine here."""
     with _door(path, timeout_ms) as door:
         yield door
 

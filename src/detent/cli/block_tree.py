@@ -116,7 +116,9 @@ def _(block: model.SubSequence) -> tuple[str, list[Branch]]:
 
 @_inside.register
 def _(block: model.ABSplit) -> tuple[str, list[Branch]]:
-    return "", [_part(f"{each.name} (weight {each.weight})", each.blocks) for each in block.variants]
+    return "", [
+        _part(f"{each.name} (weight {each.weight})", each.blocks) for each in block.variants
+    ]
 
 
 @_inside.register

@@ -49,7 +49,9 @@ def machine_findings(path: str) -> Iterator[Finding]:
     from detent import __version__
 
     versions = f"detent {__version__}, Python {platform.python_version()}"
-    yield Finding(level="ok", name="versions", said=f"{versions}, SQLite {apsw.sqlite_lib_version()}")
+    yield Finding(
+        level="ok", name="versions", said=f"{versions}, SQLite {apsw.sqlite_lib_version()}"
+    )
     yield _disk(Path(path))
 
 
@@ -73,13 +75,17 @@ def store_findings(reader: Reader, path: str, *, quick: bool) -> Iterator[Findin
 def _disk(path: Path) -> Finding:
     place = path.resolve().parent
     if not place.is_dir():
-        return Finding(level="fail", name="disk", said=f"there is no directory {place}", todo="make it")
+        return Finding(
+            level="fail", name="disk", said=f"there is no directory {place}", todo="make it"
+        )
     free = shutil.disk_usage(place).free
     said = f"{free // MEBIBYTE:,} MiB free at {place}"
     if free >= DISK_WARN_BYTES:
         return Finding(level="ok", name="disk", said=said)
     level: Level = "fail" if free < DISK_FAIL_BYTES else "warn"
-    return Finding(level=level, name="disk", said=said, todo="make room; a full disk holds the engine")
+    return Finding(
+        level=level, name="disk", said=said, todo="make room; a full disk holds the engine"
+    )
 
 
 def _owner(store: Store) -> Finding:
@@ -91,7 +97,9 @@ def _owner(store: Store) -> Finding:
     gone = [each for each in store.owners() if each.lease_until_ms > wall_time_ms()]
     if gone:
         said = f"process {gone[0].pid} died without closing the store"
-        return Finding(level="warn", name="owner", said=said, todo="start an engine; it recovers by itself")
+        return Finding(
+            level="warn", name="owner", said=said, todo="start an engine; it recovers by itself"
+        )
     todo = "start an engine with your handlers; nothing moves until then" if _open(store) else ""
     return Finding(level="warn" if todo else "ok", name="owner", said="nobody runs it", todo=todo)
 
@@ -116,7 +124,7 @@ def _clock(store: Store) -> Finding:
     last = max((row.tick for row in store.partitions()), default=0)
     ahead = wall_time_ms() - (meta.epoch_ms + last * meta.resolution_ms)
     if ahead < -BACKWARDS_WARN_MS:
-        said = f"the wall clock is {span(-ahead)} before the last turn; ticks stand until it catches up"
+        said = f"the wall clock is {span(-ahead)} before the last turn; ticks stand still"
         return Finding(level="warn", name="clock", said=said, todo="check the machine's time")
     said = f"the last turn was {span(max(0, ahead))} ago"
     if ahead > limits.MAX_CLOCK_JUMP_MS and last:
@@ -173,7 +181,9 @@ def _parked(reader: Reader) -> Finding:
             waiting.update(_stale_calls(reader, loaded.body))
         seen, after = seen + len(numbers), numbers[-1]
     if not waiting:
-        return Finding(level="ok", name="handlers", said="no call has waited for more than a minute")
+        return Finding(
+            level="ok", name="handlers", said="no call has waited for more than a minute"
+        )
     named = ", ".join(f"{name} ({count})" for name, count in sorted(waiting.items()))
     todo = "start an engine that has these handlers"
     return Finding(level="warn", name="handlers", said=f"calls wait for: {named}", todo=todo)
@@ -181,7 +191,10 @@ def _parked(reader: Reader) -> Finding:
 
 def _stale_calls(reader: Reader, body: bytes | None) -> Iterator[str]:
     for effect in decode_snapshot(body).effects if body is not None else ():
-        if effect.state != "planned" or reader.now_ms - reader.ms_of(effect.since) < PARKED_AFTER_MS:
+        if (
+            effect.state != "planned"
+            or reader.now_ms - reader.ms_of(effect.since) < PARKED_AFTER_MS
+        ):
             continue
         if not reader.store.flights([effect.key]):
             yield effect.handler

@@ -1,4 +1,4 @@
-"""`detent demo`: some hundred orders of a shop over five days of virtual time, and what can be asked."""
+"""`detent demo`: some hundred orders of a shop over four days of virtual time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import click
 from msgspec import Struct
 
 from detent.bootstrap.engine import Engine
+from detent.bootstrap.owners import logical_now_ms
+from detent.cli.demo_burst import run_burst
 from detent.cli.demo_orders import HANDLERS, ORDER, People, orders
 from detent.cli.demo_report import Report, make_report, show_report
 from detent.cli.invocation import Invocation, pass_invocation, shared
@@ -21,9 +23,8 @@ from detent.cli.screen import Cell, Screen
 from detent.cli.watching import Start, Watch, counters, picture
 from detent.model.errors import RequestError
 
-HOURS = 100
-STEP_HOURS = 1
-_PACE_S = 0.06
+HOURS = 96
+_PACE_S = 0.07
 _HOUR_MS = 3_600_000
 
 
@@ -35,7 +36,6 @@ class Show(Struct, kw_only=True):
     people: People
     watch: Watch
     screen: Screen
-    worked_s: float = 0.0
 
 
 @click.command()
@@ -67,7 +67,6 @@ def _perform(options: Invocation, count: int, *, paced: bool) -> Report:
     ):
         if not options.json:
             _open(screen, count)
-        began = time.perf_counter()
         ids = engine.start_many(ORDER, orders(count))
         show = Show(
             engine=engine,
@@ -75,26 +74,26 @@ def _perform(options: Invocation, count: int, *, paced: bool) -> Report:
             people=People(engine, reader.store, ids),
             watch=Watch(reader, ids, "", Start(0, {})),
             screen=screen,
-            worked_s=time.perf_counter() - began,
         )
         with _display(show, quiet=options.json) as refresh:
-            for hour in range(0, HOURS, STEP_HOURS):
+            for hour in range(1, HOURS + 1):
+                next_at = time.perf_counter() + _PACE_S
                 _work(show, hour)
                 refresh(hour)
                 if paced:
-                    time.sleep(_PACE_S)
-        report = make_report(reader, ids, show.worked_s, show.people)
+                    time.sleep(max(0.0, next_at - time.perf_counter()))
+        burst = run_burst(Path(options.db).with_name("burst.db"))
+        now = reader._replace(now_ms=logical_now_ms(reader.store))
+        report = make_report(now, ids, burst, show.people)
         if not options.json:
-            show_report(screen, reader, report)
+            show_report(screen, now, report)
         return report
 
 
 def _work(show: Show, hour: int) -> None:
-    """One hour of the story; only the engine's work is counted as its time."""
-    began = time.perf_counter()
-    show.engine.advance(STEP_HOURS * _HOUR_MS)
+    """One hour of the story."""
+    show.engine.advance(_HOUR_MS)
     show.people.act(hour)
-    show.worked_s += time.perf_counter() - began
 
 
 @contextmanager
@@ -121,7 +120,7 @@ def _picture(show: Show, hour: int) -> object:
 
 
 def _line(show: Show, hour: int) -> None:
-    if hour % 12 == 0 or hour == HOURS - STEP_HOURS:
+    if hour % 12 == 0 or hour == HOURS:
         counts = counters(show.watch.counts())
         show.screen.line(f"day {hour // 24 + 1}, {hour % 24:02}:00   {counts}")
 

@@ -15,15 +15,27 @@ from detent.ports.store import Page, Store
 from detent.service.explaining import approvals, doubts
 
 APPROVAL_ABOVE = 900
+OFFICE_OPENS = 5
+FIRST_DELIVERY = 24
 _ITEMS = ("a lamp", "a clock", "a chair", "a kettle", "a globe", "a map")
+
+
+def _falls(number: int, *, every: int, on: int) -> bool:
+    """Whether something befalls this order: one of so many."""
+    return number % every == on
+
+
+def _forgotten(number: int) -> bool:
+    """Orders that wait for an approval which nobody gives."""
+    return _falls(number, every=48, on=40)
 
 
 @handler("reserve")
 def reserve(order: int, item: str, ctx: HandlerContext) -> dict[str, Any]:
     """Reserve the goods; the warehouse is sometimes busy, and sometimes sold out."""
-    if order % 60 == 21:
+    if _falls(order, every=60, on=21):
         raise Failed(f"{item} is sold out", retryable=False)
-    if order % 8 == 3 and ctx.attempt == 1:
+    if _falls(order, every=8, on=3) and ctx.attempt == 1:
         raise Failed("the warehouse is busy")
     return {"reserved": item}
 
@@ -31,7 +43,7 @@ def reserve(order: int, item: str, ctx: HandlerContext) -> dict[str, Any]:
 @handler("charge", on_doubt="once")
 def charge(order: int, amount: int) -> dict[str, Any]:
     """Take the money, once; sometimes the bank's answer is lost and nobody knows."""
-    if order % 50 == 7:
+    if _falls(order, every=50, on=7):
         raise ConnectionError("the bank's answer was lost")
     return {"charged": amount}
 
@@ -51,7 +63,7 @@ async def invoice(amount: int) -> dict[str, Any]:
 @handler("ship", on_doubt="keyed")
 async def ship(order: int, ctx: HandlerContext) -> dict[str, Any]:
     """Hand the parcel to the carrier, who is late now and then and refuses some parcels."""
-    if order % 25 == 11 or (order % 9 == 4 and ctx.attempt == 1):
+    if _falls(order, every=25, on=11) or (_falls(order, every=9, on=4) and ctx.attempt == 1):
         raise Failed("the carrier did not come")
     return {"parcel": f"P{order:05}"}
 
@@ -119,7 +131,7 @@ def orders(count: int) -> list[dict[str, Any]]:
         {
             "order": number,
             "item": _ITEMS[number % len(_ITEMS)],
-            "amount": 950 + number if number % 12 == 4 else 20 + number * 7 % 800,
+            "amount": 950 + number if _falls(number, every=12, on=4) else 20 + number * 7 % 800,
         }
         for number in range(1, count + 1)
     ]
@@ -141,23 +153,23 @@ class People:
         """What they do at an hour of the story."""
         if hour >= 1 and not self._cancelled:
             self._cancel_some()
-        if hour >= 5:  # the office opens
+        if hour >= OFFICE_OPENS:
             self._answer()
             self._decide()
-        if hour >= 24:
+        if hour >= FIRST_DELIVERY:
             self._deliver(hour)
 
     def _cancel_some(self) -> None:
         self._cancelled = True
         for instance, number in self._number.items():
             row = self._store.instance(instance)
-            if number % 40 == 13 and row is not None and row.state not in TERMINAL:
+            if _falls(number, every=40, on=13) and row is not None and row.state not in TERMINAL:
                 self._engine.cancel(instance)
 
     def _answer(self) -> None:
         for question in approvals(self._store, None, limit=1_000):
             number = self._number[question.instance]
-            if number % 48 != 40:  # these nobody looks at
+            if not _forgotten(number):
                 answer = {"value": "yes"}
                 self._engine.signal(question.instance, f"human_input:{question.block}", answer)
                 self.answered += 1
@@ -173,6 +185,6 @@ class People:
         page = Page(states=("waiting",), limit=1_000)
         for row in self._store.instances(page):
             number = self._number[row.id]
-            if number % 24 == hour % 24 and number % 7:
+            if _falls(number, every=24, on=hour % 24) and number % 7 and not _forgotten(number):
                 self._engine.signal(row.id, "delivered", {"hour": hour})
                 self.signalled += 1

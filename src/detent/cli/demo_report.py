@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from detent.bootstrap.known_handlers import recall
 from detent.cli.audits import show_verification
+from detent.cli.demo_burst import Burst
 from detent.cli.explanation_view import show_explanation
 from detent.cli.palette import colour
 from detent.cli.reader import Reader
@@ -55,8 +56,7 @@ class Report(Struct, frozen=True, kw_only=True):
     states: dict[str, int]
     steps: int
     turns: int
-    seconds: float
-    steps_per_second: int
+    burst: Burst
     retries: int
     approvals: int
     signals: int
@@ -68,7 +68,7 @@ class Report(Struct, frozen=True, kw_only=True):
     replay: Replay
 
 
-def make_report(reader: Reader, ids: list[str], seconds: float, people: Outside) -> Report:
+def make_report(reader: Reader, ids: list[str], burst: Burst, people: Outside) -> Report:
     """Ask the store everything the end of the demonstration shows."""
     store = reader.store
     figures = tally(store)
@@ -79,9 +79,8 @@ def make_report(reader: Reader, ids: list[str], seconds: float, people: Outside)
         instances=len(ids),
         states={state: found[state] for state in INSTANCE if state in found},
         steps=figures.steps,
-        turns=max((row.turn for row in store.partitions()), default=0),
-        seconds=round(seconds, 3),
-        steps_per_second=round(figures.steps / max(seconds, 0.001)),
+        turns=sum(row.turn for row in store.partitions()),
+        burst=burst,
         retries=figures.actions["error.retried"],
         approvals=people.answered,
         signals=people.signalled,
@@ -145,8 +144,8 @@ def show_report(screen: Screen, reader: Reader, report: Report) -> None:
     screen.table(
         Table(
             title=f"one order, from beginning to end  {report.shown}",
-            columns=("when", "after", "node", "what", "detail"),
-            rows=[event_row(each) for each in report.timeline],
+            columns=("after", "node", "what", "detail"),
+            rows=[event_row(each)[1:] for each in report.timeline],
         )
     )
     if report.standing is not None:
@@ -162,14 +161,23 @@ def show_report(screen: Screen, reader: Reader, report: Report) -> None:
 
 
 def _show_figures(screen: Screen, report: Report) -> None:
-    screen.line(*bar(report.states, 60))
+    if screen.terminal:
+        screen.line(*bar(report.states, 60))
     screen.line(*pieces(report.states))
-    said = f"{plural(report.steps, 'step')} in {report.seconds:.2f} s of work: "
     screen.line(
-        Cell(said, "bright_black"),
-        Cell(f"{report.steps_per_second:,} durable steps/s", "bold"),
+        f"{plural(report.steps, 'step')}, {report.retries} retries, "
+        f"{report.approvals} approvals, {report.signals} deliveries",
+    )
+    _show_burst(screen, report.burst)
+
+
+def _show_burst(screen: Screen, burst: Burst) -> None:
+    low, high = min(burst.rounds), max(burst.rounds)
+    screen.line(
+        Cell(f"about {burst.median:,} steps/s", "bold"),
         Cell(
-            f"   {report.retries} retries, {report.approvals} approvals, {report.signals} signals",
+            f"  bursts of {burst.steps // len(burst.rounds):,} steps on this machine now: "
+            f"{low:,} to {high:,}; `make bench` measures it",
             "bright_black",
         ),
     )

@@ -52,4 +52,6 @@ def _show(screen: Screen, found: list[Finding]) -> None:
             each.said,
         )
         if each.todo:
-            screen.line(" " * (width + 7), Cell(f"→ {each.todo}" if screen.wide else each.todo, "cyan"))
+            screen.line(
+                " " * (width + 7), Cell(f"→ {each.todo}" if screen.wide else each.todo, "cyan")
+            )

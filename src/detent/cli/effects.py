@@ -18,6 +18,7 @@ from detent.model.errors import RequestError
 from detent.service.explaining import OpenCall, doubts
 
 _LIMIT = 10_000
+KEY_CHARS = 4  # fewer could name an effect that nobody meant
 
 
 @click.group()
@@ -55,6 +56,8 @@ def resolve(options: Invocation, key: str, happened: str | None, **chosen: bool)
     if len(actions) != 1:
         raise click.UsageError("Choose one of --happened JSON, --failed, --skip and --again.")
     result = None if happened is None else json_value(happened, "--happened")
+    if len(key) < KEY_CHARS:
+        raise click.UsageError(f"Give at least {KEY_CHARS} characters of the effect's key.")
     with reading(options) as reader:
         call = _find(reader, key)
     with door_to(options, call.instance) as door:

@@ -81,9 +81,7 @@ def replay(options: Invocation, instance_id: str, recompute: bool) -> int:
     """Run an instance's record again and compare every byte; exit code 1 if something differs."""
     with reading(options) as reader:
         found = replay_instance(reader.store, instance_id, reader.tenant)
-        facts = (
-            recompute_instance(reader.store, instance_id, reader.tenant) if recompute else None
-        )
+        facts = recompute_instance(reader.store, instance_id, reader.tenant) if recompute else None
         shown: dict[str, Any] = {"instance": instance_id, **to_builtins(found)}
         if facts is not None:
             shown["facts"] = to_builtins(facts)
@@ -119,4 +117,3 @@ def _show_replay(screen: Screen, found: Replay, facts: list[FactChange] | None) 
 
 
 COMMANDS = (tree, timeline, explain, replay)
-

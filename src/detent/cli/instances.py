@@ -34,7 +34,9 @@ def instance() -> None:
 
 @instance.command(name="list")
 @click.option("--state", multiple=True, type=click.Choice(list(INSTANCE)), help="Only this state.")
-@click.option("--definition", metavar="NAME", help="Only of this definition (name or name@version).")
+@click.option(
+    "--definition", metavar="NAME", help="Only of this definition (name or name@version)."
+)
 @click.option("--limit", default=50, type=click.IntRange(1, LIST_LIMIT), show_default=True)
 @click.option("--after", default=0, metavar="N", help="Go on where the last list ended.")
 @shared
@@ -68,7 +70,7 @@ for command in (*histories.COMMANDS, *steering.COMMANDS):
 def _collect(
     reader: Reader, page: Page, definition: str | None
 ) -> tuple[list[InstanceSummary], int | None]:
-    """The first instances that fit; a name is not an index of the store, so pages are read through."""
+    """The first instances that fit; names are not indexed, so pages are read through."""
     found: list[InstanceSummary] = []
     further: int | None = page.after
     while further is not None and len(found) < page.limit:

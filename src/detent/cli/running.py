@@ -53,7 +53,9 @@ class Ran(Struct, kw_only=True):
 @click.option("--handlers", metavar="MODULE", multiple=True, help="A module or file with handlers.")
 @click.option("--data", metavar="JSON", help="The data of each instance: JSON, or @file.")
 @click.option("--count", default=1, type=click.IntRange(0), show_default=True, help="How many.")
-@click.option("--virtual", is_flag=True, help=f"In virtual time: waits take none. [{VIRTUAL_DATABASE}]")
+@click.option(
+    "--virtual", is_flag=True, help=f"In virtual time: waits take none. [{VIRTUAL_DATABASE}]"
+)
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop watching after so long.")
 @shared
 @pass_invocation

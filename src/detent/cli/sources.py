@@ -26,14 +26,12 @@ class Source(NamedTuple):
 
 
 def load_definition(file: str) -> Source:
-    """The definition of a YAML or JSON file, or the only one of a Python file (or `file.py:name`)."""
+    """The definition of a file; in Python the only one, or the one named as `file.py:name`."""
     path, name = _split(file)
     if path.suffix != ".py":
         return Source(parse(_readable(path)))
     module = load_module(str(path))
-    found = {
-        each: value for each, value in vars(module).items() if isinstance(value, Definition)
-    }
+    found = {each: value for each, value in vars(module).items() if isinstance(value, Definition)}
     if name and name in found:
         return Source(found[name], module)
     if not name and len(found) == 1:

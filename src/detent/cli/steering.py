@@ -1,4 +1,4 @@
-"""`detent instance signal | pause | resume | cancel | retry | fork | migrate`: requests to the owner."""
+"""Requests to the owner: `detent instance signal`, pause, resume, cancel, retry, fork, migrate."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ retry = _asking("retry", "Go on from the failed nodes of a failed instance.")
 @click.argument("instance_id", metavar="ID")
 @click.argument("name")
 @click.argument("payload", required=False)
-@click.option("--id", "told_id", metavar="ID", help="The signal's own id: sent twice, it counts once.")
+@click.option(
+    "--id", "told_id", metavar="ID", help="The signal's own id: sent twice, it counts once."
+)
 @shared
 @pass_invocation
 def signal(
@@ -81,15 +83,9 @@ def signal(
 @click.option("--dry-run", is_flag=True, help="Handlers are told not to act.")
 @shared
 @pass_invocation
-def fork(
-    options: Invocation,
-    instance_id: str,
-    seq: int | None,
-    before: str | None,
-    data: str | None,
-    dry_run: bool,
-) -> None:
+def fork(options: Invocation, instance_id: str, *, data: str | None, **place: Any) -> None:
     """Start a new instance from the record of another; no effect is repeated."""
+    seq, before = place["seq"], place["before"]
     if (seq is None) == (before is None):
         raise click.UsageError("Say where to fork: --at ROW or --before NODE.")
     changed = None if data is None else json_value(data, "--data")
@@ -97,7 +93,7 @@ def fork(
         find_instance(reader.store, instance_id, reader.tenant)
     with Visitor(options.db) as visitor:
         made = visitor.fork(
-            instance_id, seq=seq or 0, before=before or "", data=changed, dry_run=dry_run
+            instance_id, seq=seq or 0, before=before or "", data=changed, dry_run=place["dry_run"]
         )
     with reach(options.db) as door:
         _answer(options, door, instance_id, "fork", {"fork": made})
@@ -113,8 +109,14 @@ def migrate(options: Invocation, instance_id: str, to: str | None, undo: bool) -
     """Move a standing instance to another version of its definition."""
     if (to is None) != undo:
         raise click.UsageError("Say where to: --to FILE|NAME, or --undo.")
+    args: dict[str, Any] = {"undo": True}
+    if to is not None:
+        with reading(options) as reader:  # before anything is stored for its tenant
+            find_instance(reader.store, instance_id, reader.tenant)
+        with Visitor(options.db) as visitor:
+            args = {"to": visitor.target(instance_id, _target(to))}
     with door_to(options, instance_id) as door:
-        door.migrate(instance_id, None if to is None else _target(to), undo=undo)
+        door.command(instance_id, "migrate", args)
         _answer(options, door, instance_id, "migrate", {"to": to, "undo": undo})
 
 

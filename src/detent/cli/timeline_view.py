@@ -20,6 +20,7 @@ _QUIET = (
     "step.evaluated",
     "policy.evaluated",
     "effect.applied",
+    "effect.failed",
     "block.entered",
     "run.scheduled",
     "run.running",
@@ -49,6 +50,7 @@ class Event(Struct, frozen=True, kw_only=True):
     after_ms: int
     action: str
     node: str
+    text: str
     detail: Any
 
 
@@ -60,9 +62,10 @@ def events_of(entries: Iterable[AuditEntry], reader: Reader, *, everything: bool
     applied: dict[str, Any] = {}
     events: list[Event] = []
     for each in kept:
-        if each.action == "effect.applied":
+        if each.action in ("effect.applied", "effect.resolved"):
             applied[each.node] = _result(each)
         if everything or each.action not in _QUIET:
+            detail = _detail(each, applied)
             events.append(
                 Event(
                     id=each.id,
@@ -71,14 +74,17 @@ def events_of(entries: Iterable[AuditEntry], reader: Reader, *, everything: bool
                     after_ms=(each.tick - first) * ms,
                     action=each.action,
                     node=each.node,
-                    detail=_detail(each, applied),
+                    text=said(each.action, detail, reader),
+                    detail=detail,
                 )
             )
     return events
 
 
-def _result(applied: AuditEntry) -> Any:
-    return applied.input.get("result") if isinstance(applied.input, dict) else None
+def _result(entry: AuditEntry) -> Any:
+    """The result that an outcome, or a person's decision, brought."""
+    told = entry.input if isinstance(entry.input, dict) else {}
+    return told.get("args", told).get("result")
 
 
 def _detail(entry: AuditEntry, applied: dict[str, Any]) -> Any:
@@ -107,11 +113,11 @@ def event_row(event: Event) -> tuple[str | Cell, ...]:
         Cell(f"+{span(event.after_ms)}" if event.after_ms else "", "bright_black"),
         event.node,
         Cell(event.action, colour(_COLOURS.get(what, ""))),
-        said(event.action, event.detail),
+        event.text,
     )
 
 
-def said(action: str, detail: Any) -> str:
+def said(action: str, detail: Any, reader: Reader) -> str:
     """What an entry's detail says, in few words."""
     if not isinstance(detail, dict):
         return one_line(detail)
@@ -122,8 +128,18 @@ def said(action: str, detail: Any) -> str:
         attempt = detail.get("attempt", 1)
         again = f", attempt {attempt}" if attempt > 1 else ""
         return f"{detail.get('handler')}{again} {one_line(detail.get('request'), 60)}"
+    if action == "wait.started":
+        return _wait(detail, reader)
     if "output" in detail:
         return one_line(detail["output"])
     left = {name: value for name, value in detail.items() if name not in ("in", "key")}
     message = left.get("message")
     return str(message) if message else one_line(left)
+
+
+def _wait(detail: dict[str, Any], reader: Reader) -> str:
+    named = str(detail.get("for") or "")
+    due = detail.get("due")
+    until = f"until {local(reader.ms_of(due))}" if isinstance(due, int) else ""
+    kind = str(detail.get("kind", ""))
+    return ", ".join(filter(None, (f"{kind} {named}".strip(), until)))

@@ -34,7 +34,7 @@ def relative(ms: int, now_ms: int) -> str:
 
 
 def span(ms: int) -> str:
-    """A length of time in its largest unit, with the next one where that says more: `1 h 30 min`."""
+    """A length of time in its largest unit, and the next one where that helps: `1 h 30 min`."""
     for place, (unit, size) in enumerate(_UNITS):
         if ms < size:
             continue

@@ -1,4 +1,4 @@
-"""Watching instances while an engine works on them: live on a terminal, a line now and then if not."""
+"""Watching instances while an engine works: live on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Watch:
         return time.monotonic() - self._began
 
     def finished(self) -> bool:
-        """Whether every instance has ended; each is asked for until it has, and then never again."""
+        """Whether every instance has ended; one that has is never asked for again."""
         while self._open:
             row = self.store.instance(self._open[0])
             if row is not None and row.state not in TERMINAL:
@@ -139,15 +139,18 @@ class _Live:
 
 
 def picture(screen: Screen, watch: Watch, lines: Sequence[Sequence[str | Cell]] = ()) -> Any:
-    """What a live display shows: title, bar, counters, further lines, and one instance's tree."""
+    """What a live display shows: title, bar, counters, further lines, and one instance's tree.
+
+    With lines of its own it is a paced demonstration, in which a rate would measure the pace.
+    """
     from rich.console import Group
 
     counts = watch.counts()
-    rate = watch.steps / max(watch.seconds, 0.001)
+    rate = f"   {watch.steps / max(watch.seconds, 0.001):,.0f} steps/s" if not lines else ""
     parts: list[Any] = [
         rich_text([Cell(watch.title, "bold"), Cell(f"   {watch.seconds:5.1f} s", "bright_black")]),
         rich_text(bar(counts)),
-        rich_text([*pieces(counts), Cell(f"   {rate:,.0f} steps/s", "bright_black")]),
+        rich_text([*pieces(counts), Cell(rate, "bright_black")]),
         *(rich_text(line) for line in lines),
     ]
     chosen = watch.shown_instance()

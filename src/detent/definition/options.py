@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from detent.definition.places import did_you_mean
@@ -21,7 +22,7 @@ class Named(Protocol):
     detent_name: str
 
 
-Handler = str | Named
+Handler = str | Named | Callable[..., Any]  # a decorated function keeps its own type
 
 
 class StepOptions(TypedDict, total=False):

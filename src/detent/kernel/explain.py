@@ -17,6 +17,7 @@ from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.places import frontier
 from detent.kernel.program import Node, Program
 from detent.kernel.recording import Timing
+from detent.kernel.standing import QUARANTINED
 from detent.kernel.survey import next_due
 from detent.model.snapshot import Frame, OpenEffect, Snapshot, Wait
 
@@ -81,7 +82,9 @@ def explain(snapshot: Snapshot, program: Program, timing: Timing, tick: int) -> 
     still = snapshot.state in TERMINAL
     waits = () if still else tuple(speaker.waits())
     effects = tuple(speaker.effect(effect) for effect in snapshot.effects)
-    earliest = None if still or snapshot.state == "paused" else next_due(snapshot, tick)
+    # The ledger goes on while an instance is paused: doubts are looked into, deadlines pass.
+    quarantined = snapshot.state == "paused" and snapshot.paused_reason == QUARANTINED
+    earliest = None if quarantined else next_due(snapshot, tick)
     return Explanation(
         instance=snapshot.id,
         state=snapshot.state,

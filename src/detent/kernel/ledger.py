@@ -286,6 +286,8 @@ def _try_again(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
         pause = limits.RECONCILE_BACKOFF_MS << (effect.tries - 1)
         effect.next_try = run.after(min(pause, limits.RECONCILE_BACKOFF_MAX_MS))
         effect.deadline = None
+        detail = {"key": effect.key, "why": reason, "next_try": effect.next_try}
+        run.note("effect.doubted", effect.node, detail)
     run.doubts.append(
         Doubt(effect=effect.key, state="needs_reconcile", next_try=effect.next_try, reason=reason)
     )

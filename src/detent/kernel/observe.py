@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from detent.kernel import step as kernel_step
+from detent.kernel import blocks
 from detent.kernel.born import born
 from detent.kernel.ending import advance
 from detent.kernel.inbox import take
@@ -20,7 +20,7 @@ from detent.model.decision import Need
 from detent.model.inputs import decode_input
 from detent.model.snapshot import decode_snapshot
 
-__all__ = ["kernel_step", "observe"]
+__all__ = ["blocks", "observe"]
 
 
 class Watched(list[Any]):

@@ -49,7 +49,13 @@ if TYPE_CHECKING:
     from detent.kernel.recording import Body, Recording
     from detent.model.decision import Decision, Need
 
-_FOLLOWED = ("effect.applied", "effect.failed", "effect.escalated", "effect.withdrawn", "error.retried")
+_FOLLOWED = (
+    "effect.applied",
+    "effect.failed",
+    "effect.escalated",
+    "effect.withdrawn",
+    "error.retried",
+)
 Outcome = EffectApplied | EffectFailed | EffectDoubted | EffectReconciled
 
 

@@ -51,22 +51,39 @@ def shown_state(snapshot: Snapshot) -> str:
 
 def next_due(snapshot: Snapshot, tick: int) -> int | None:
     """The earliest tick at which something fires, or None."""
-    if snapshot.more:
-        return tick
-    earliest: int | None = None
-    for due in dues_of(snapshot):
-        if earliest is None or due.tick < earliest:
-            earliest = due.tick
-    return earliest
+    return tick if snapshot.more else _earliest(snapshot)
 
 
 def first_due(snapshot: Snapshot, limit: int) -> Due | None:
     """The first thing due at or before a tick; of equals, the first in the tree."""
-    first: Due | None = None
-    for due in dues_of(snapshot):
-        if due.tick <= limit and (first is None or due.tick < first.tick):
-            first = due
-    return first
+    earliest = _earliest(snapshot)
+    if earliest is None or earliest > limit:
+        return None
+    return next(due for due in dues_of(snapshot) if due.tick == earliest)
+
+
+def _earliest(snapshot: Snapshot) -> int | None:
+    """The same walk as `dues_of` for its smallest tick alone: every step asks three times."""
+    earliest: int | None = None
+    if snapshot.root is not None and snapshot.state != "paused" and snapshot.state not in TERMINAL:
+        earliest = _frame_earliest(snapshot.root, None)
+    for effect in snapshot.effects:
+        tick = effect_due(effect)
+        if tick is not None and (earliest is None or tick < earliest):
+            earliest = tick
+    return earliest
+
+
+def _frame_earliest(frame: Frame, earliest: int | None) -> int | None:
+    wait = frame.wait
+    if wait is not None and wait.due is not None and (earliest is None or wait.due < earliest):
+        earliest = wait.due
+    if frame.deadline is not None and (earliest is None or frame.deadline < earliest):
+        earliest = frame.deadline
+    for lane in frame.lanes:
+        if lane.open is not None and not lane.end:
+            earliest = _frame_earliest(lane.open, earliest)
+    return earliest
 
 
 def dues_of(snapshot: Snapshot) -> Iterator[Due]:

@@ -27,7 +27,7 @@ def give(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
         case "blob":
             _give_blobs(parts, hot, need.name, given)
         case "program":
-            given[f"program:{need.name}"] = parts.programs.get(need.name)
+            given[f"program:{need.name}"] = parts.programs.find(need.name)
         case _:
             raise InvariantViolation(f"a step asked for an unknown kind of fact: {need.kind}")
 

@@ -25,21 +25,24 @@ class Programs:
         self._kept: OrderedDict[str, Program] = OrderedDict()
 
     def get(self, digest: str) -> Program:
-        """The program of a definition's hash."""
-        program = self._kept.get(digest)
+        """The program of a definition's hash that an instance is pinned to."""
+        program = self.find(digest)
         if program is None:
-            program = self._compile(digest)
-            self._kept[digest] = program
-            if len(self._kept) > PROGRAMS_KEPT:
-                self._kept.popitem(last=False)
-        return program
-
-    def _compile(self, digest: str) -> Program:
-        row = self._store.definition(digest)
-        if row is None:
             raise StoreError(
                 "definition.unknown",
                 f"an instance is pinned to definition {digest}, which the store does not have; "
                 "restore it from a backup or store the same definition again",
             )
-        return compile_program(load(row.body))
+        return program
+
+    def find(self, digest: str) -> Program | None:
+        """The program of a definition's hash, None where the store has no such definition."""
+        program = self._kept.get(digest)
+        if program is None:
+            row = self._store.definition(digest)
+            if row is None:
+                return None
+            program = self._kept[digest] = compile_program(load(row.body))
+            if len(self._kept) > PROGRAMS_KEPT:
+                self._kept.popitem(last=False)
+        return program

@@ -112,7 +112,7 @@ def _recover_effect(
         if flight.dispatcher:
             _doubt(parts, found.snapshot.id, effect.key, flight.dispatch)
     elif state.full and parts.lease.clean:
-        parts.out.orders.append(_order(parts, found, effect))  # closed, not crashed: no strike
+        _order_again(parts, found, effect)  # closed, not crashed: no strike
     elif state.full:
         _doubt(parts, found.snapshot.id, effect.key, 0)
 

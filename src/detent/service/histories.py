@@ -88,7 +88,10 @@ def instance_context(
 
 def export_audit(store: Store, instance: str, tenant: str | None) -> Iterator[bytes]:
     """The audit as JSON lines: the instance first, then one line per entry."""
-    row = find_instance(store, instance, tenant)
+    return _lines(store, find_instance(store, instance, tenant))
+
+
+def _lines(store: Store, row: InstanceRow) -> Iterator[bytes]:
     timing = timing_of(store)
     yield _line(
         {

@@ -13,7 +13,9 @@ from detent.kernel.replay import UNKNOWN, FactChange, Replay, recompute, replay
 from detent.kernel.verify import Known, Verification, verify
 from detent.kernel.whatif import Changes, WhatIf, what_if
 from detent.model import limits
+from detent.model.payload import encode_payload
 from detent.ports.store import Page
+from detent.service.arguments import check_flag, invalid
 from detent.service.reading import find_instance, recording_of
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def debug_instance(store: Store, instance: str, tenant: str | None) -> Debugger:
 def fork_input(store: Store, instance: str, tenant: str | None, request: ForkRequest) -> Forked:
     """The first input of a fork; with `before` and no seq, at the row that first entered it."""
     recording = recording_of(store, find_instance(store, instance, tenant))
+    _check_fork(request)
     if request.before and not request.seq:
         seq = entered_at(recording, request.before)
         request = ForkRequest(
@@ -84,6 +87,15 @@ def fork_input(store: Store, instance: str, tenant: str | None, request: ForkReq
             id=request.id,
         )
     return fork(recording, request)
+
+
+def _check_fork(request: ForkRequest) -> None:
+    if type(request.seq) is not int or not isinstance(request.before, str):
+        raise invalid("a fork", "after a row number or before a node path", request.seq)
+    check_flag("dry_run", request.dry_run)
+    if request.data is not None and not isinstance(request.data, dict):
+        raise invalid("data", "an object to merge into the copied data", request.data)
+    encode_payload(request.data, where="data", limit=limits.CONTEXT_BYTES)
 
 
 def _seals(store: Store) -> list[Seal]:

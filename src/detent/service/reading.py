@@ -13,8 +13,9 @@ from detent.definition import load
 from detent.kernel.program import Program, compile_program
 from detent.kernel.recording import Recording, Timing
 from detent.kernel.spill import unpack
-from detent.model.errors import RequestError, StoreError
+from detent.model.errors import StoreError
 from detent.model.snapshot import Snapshot, decode_snapshot
+from detent.service.arguments import check_instance, invalid, storable, unknown_instance
 
 if TYPE_CHECKING:
     from detent.ports.store import InstanceRow, JournalRow, Store
@@ -25,18 +26,17 @@ ROWS_AT_ONCE = 1_000
 def find_instance(store: Store, instance: str, tenant: str | None) -> InstanceRow:
     """The row of an instance; `instance.not_found` when there is none for this tenant."""
     check_tenant(tenant)
+    check_instance(instance)
     row = store.instance(instance)
     if row is None or (tenant is not None and row.tenant != tenant):
-        raise RequestError(
-            "instance.not_found", f"there is no instance {instance}", instance=instance
-        )
+        raise unknown_instance(instance)
     return row
 
 
 def check_tenant(tenant: str | None) -> None:
     """An empty tenant would filter nothing; only None may see all."""
-    if tenant == "":
-        raise RequestError("request.invalid", "tenant must be a name, or None for all; got ''")
+    if tenant is not None and (not storable(tenant) or not tenant):
+        raise invalid("tenant", "a name, or None for all", tenant)
 
 
 def read_snapshot(store: Store, row: InstanceRow) -> Snapshot | None:

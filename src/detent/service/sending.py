@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.model.inputs import Commanded, SignalReceived, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
+from detent.service.arguments import check_instance, check_text, invalid, storable
 
 CONTROL = ("pause", "resume", "cancel", "update_context")
 Verb = Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
@@ -16,6 +17,8 @@ Verb = Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
 
 def signal_submission(instance: str, name: str, payload: Any, id: str, ack: int) -> Submission:
     """A signal: one of the control words, or any name of the caller's own."""
+    check_instance(instance)
+    check_text("id", id, limits.KEY_CHARS)
     wire = signal_name(name)
     if wire == "update_context" and not isinstance(payload, dict):
         raise RequestError("payload.invalid", "update_context needs an object to merge into data")
@@ -31,7 +34,7 @@ def signal_name(name: Any) -> str:
     elif name in CONTROL:
         return str(name)
     bare = name.removeprefix("custom:") if isinstance(name, str) else ""
-    if not 0 < len(bare) <= limits.NAME_CHARS or "\x00" in bare:
+    if not 0 < len(bare) <= limits.NAME_CHARS or not storable(bare):
         raise RequestError(
             "request.invalid",
             f"a signal needs a name of 1 to {limits.NAME_CHARS} characters; got {name!r}",
@@ -41,6 +44,10 @@ def signal_name(name: Any) -> str:
 
 def command_submission(instance: str, verb: Verb, args: Any, id: str, ack: int) -> Submission:
     """A call that can be refused."""
+    check_instance(instance)
+    check_text("id", id, limits.KEY_CHARS)
+    if verb not in get_args(Verb):
+        raise invalid("a command", f"one of {', '.join(get_args(Verb))}", verb)
     encode_payload(args, where="arguments")
     told = Commanded(verb=verb, id=id, args=args)
     return Submission(instance, encode_input(told), ack=ack, id=id, ask=True)

@@ -20,6 +20,7 @@ from detent.model.ids import derived_id
 from detent.model.inputs import Started, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
+from detent.service.arguments import check_flag, check_text, instant_ms, invalid, span_ms
 from detent.service.blocks import every_step
 
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
@@ -57,12 +58,11 @@ def start_submission(
 ) -> Submission:
     """The submission that makes a new instance; raises RequestError with nothing written."""
     check_labels(request.tenant, request.namespace)
-    if request.priority not in PRIORITIES:
-        raise RequestError(
-            "request.invalid",
-            f"priority must be one of {', '.join(PRIORITIES)}; got {request.priority!r}",
-        )
+    if type(request.priority) is not str or request.priority not in PRIORITIES:
+        raise invalid("priority", f"one of {', '.join(PRIORITIES)}", request.priority)
     check_timezone(request.timezone)
+    check_flag("dry_run", request.dry_run)
+    check_flag("auto_approve", request.auto_approve)
     check_schema(definition, request.data)
     instance = now.fresh_id
     if request.key is not None:
@@ -98,17 +98,13 @@ def start_submission(
 
 def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
     """The id of the instance a key stands for."""
-    if not isinstance(key, str) or not 0 < len(key) <= limits.KEY_CHARS:
-        raise RequestError(
-            "request.invalid",
-            f"key must be text of 1 to {limits.KEY_CHARS} characters; got {key!r}",
-        )
+    check_text("key", key, limits.KEY_CHARS)
     return derived_id(tenant, "dry-run" if dry_run else "instance", key)
 
 
 def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) -> None:
     """Refuse a definition with a handler nobody here performs, or params that do not fit it."""
-    unknown = {}
+    unknown: dict[str, str] = {}
     for step in every_step(definition):
         if step.handler not in MOVES and step.handler not in handlers and not step.queue_name:
             unknown.setdefault(step.handler, step.id)
@@ -158,10 +154,8 @@ def check_schema(definition: Definition, data: Any) -> None:
 
 def check_timezone(name: str) -> None:
     """Refuse an unknown time zone; never UTC by silence."""
-    if name not in _zones():
-        raise RequestError(
-            "request.invalid", f"timezone must be an IANA name such as Europe/Paris; got {name!r}"
-        )
+    if type(name) is not str or name not in _zones():
+        raise invalid("timezone", "an IANA name such as Europe/Paris", name)
 
 
 @cache
@@ -181,21 +175,12 @@ def _checked(name: str, value: Any) -> Raw | None:
 def check_labels(tenant: str, namespace: str) -> None:
     """Refuse a tenant or namespace that is no short text."""
     for label, value in (("tenant", tenant), ("namespace", namespace)):
-        if not isinstance(value, str) or not 0 < len(value) <= limits.NAME_CHARS or "\x00" in value:
-            raise RequestError(
-                "request.invalid",
-                f"{label} must be text of 1 to {limits.NAME_CHARS} characters; got {value!r}",
-            )
+        check_text(label, value, limits.NAME_CHARS)
 
 
 def tick_of(at: dt.datetime | dt.timedelta, now: Moment) -> int:
     """The first tick not before an instant."""
-    if isinstance(at, dt.timedelta):
-        ms = now.epoch_ms + now.tick * now.resolution_ms + at // dt.timedelta(milliseconds=1)
-    else:
-        if at.tzinfo is None:
-            raise RequestError(
-                "request.invalid", "at must carry a time zone, e.g. datetime(..., tzinfo=UTC)"
-            )
-        ms = int(at.timestamp() * 1000)
+    now_ms = now.epoch_ms + now.tick * now.resolution_ms
+    ms = now_ms + span_ms("at", at) if isinstance(at, dt.timedelta) else instant_ms("at", at)
+    span_ms("at", ms - now_ms)
     return max(0, -(-(ms - now.epoch_ms) // now.resolution_ms))

@@ -138,6 +138,7 @@ class Drive:
     def _person(self, what: str, instance: str, note: str, args: dict[str, Any]) -> None:
         """Resolve under an id that changes only when the last answer is known."""
         turn = self._outside.count("person", what)
+        self._outside.add(Deed("asked", f"{what}:{turn}", instance, note, ""))
         self._ask(instance, "resolve", args, f"{what}:{turn}")
         self._outside.add(Deed("person", what, instance, note, ""))
 

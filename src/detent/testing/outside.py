@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 class Deed(NamedTuple):
     """Something that happened outside."""
 
-    what: str  # call | applied | refused | query | person
+    what: str  # call | applied | refused | query | asked | person
     key: str  # the effect's key; for `person` what was decided on
     place: str
     handler: str

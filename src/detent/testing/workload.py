@@ -44,7 +44,7 @@ class World(NamedTuple):
 def world_of(seed: int) -> World:
     """The world of a seed, always the same."""
     rng = Random(f"detent world {seed}")
-    count = rng.choice((1, 1, 2, 2, 3))
+    count = rng.choice((1, 1, 1, 2, 2, 3))
     instances = tuple(derived_id("default", "instance", f"w{seed}-{i}") for i in range(count))
     wild = rng.random() < 0.25
     traits = Traits(
@@ -62,7 +62,7 @@ def _definitions(rng: Random, traits: Traits, count: int) -> dict[str, Definitio
     kid = Author(rng, traits._replace(children=(), targets=()), "_kid").body(2)
     made = {"kid": _sequence(rng, traits, "kid", kid)}
     for index in range(count):
-        body = Author(rng, traits, f"_{index}").body(rng.randint(2, 5))
+        body = Author(rng, traits, f"_{index}").body(rng.randint(2, 4))
         made[f"d{index}"] = _sequence(rng, traits, f"d{index}", body)
     return made
 

@@ -29,8 +29,16 @@ class Writer:
     def block(self, depth):
         simple = (self.step, self.step, self.step, self.wait)
         deep = (
-            self.parallel, self.race, self.loop, self.for_each, self.router, self.try_catch,
-            self.scope, self.saga, self.split, self.graph,
+            self.parallel,
+            self.race,
+            self.loop,
+            self.for_each,
+            self.router,
+            self.try_catch,
+            self.scope,
+            self.saga,
+            self.split,
+            self.graph,
         )
         return self.chance.choice(simple if depth <= 0 else (*simple, *deep))(depth - 1)
 
@@ -38,7 +46,7 @@ class Writer:
         self.count += 1
         return f"b{self.count}"
 
-    def step(self, depth):
+    def step(self, _depth):
         chance = self.chance
         made = {
             "type": "step",
@@ -49,19 +57,17 @@ class Writer:
         }
         if made["handler"] == "sleep":
             made["params"] = {"duration_ms": chance.choice((0, 50, 1_000))}
-        for option, value, rate in (
+        options = (
             ("retry", {"max_attempts": 3, "initial_backoff": 300, "max_backoff": 5_000}, 0.3),
             ("delay", {"duration": chance.choice((0, 700))}, 0.15),
             ("deadline", 4_000, 0.1),
             ("when", chance.choice(("true", "false")), 0.1),
             ("wait_for_input", {"prompt": "ok?", "timeout": 6_000}, 0.1),
             ("cancellable", False, 0.1),
-        ):
-            if chance.random() < rate:
-                made[option] = value
-        return made
+        )
+        return made | {name: value for name, value, rate in options if chance.random() < rate}
 
-    def wait(self, depth):
+    def wait(self, _depth):
         made = {"type": "wait", "id": self.id()}
         kind = self.chance.randrange(3)
         if kind != 1:
@@ -81,7 +87,10 @@ class Writer:
 
     def loop(self, depth):
         made = {
-            "type": "loop", "id": self.id(), "condition": "true", "max_iterations": 2,
+            "type": "loop",
+            "id": self.id(),
+            "condition": "true",
+            "max_iterations": 2,
             "body": self.blocks(depth, 2),
         }
         if self.chance.random() < 0.3:
@@ -90,7 +99,9 @@ class Writer:
 
     def for_each(self, depth):
         return {
-            "type": "for_each", "id": self.id(), "collection": "items",
+            "type": "for_each",
+            "id": self.id(),
+            "collection": "items",
             "body": self.blocks(depth, 2),
         }
 
@@ -101,14 +112,17 @@ class Writer:
 
     def try_catch(self, depth):
         return {
-            "type": "try_catch", "id": self.id(), "try_block": self.blocks(depth, 2),
-            "catch_block": self.blocks(depth, 1), "finally_block": self.blocks(0, 1),
+            "type": "try_catch",
+            "id": self.id(),
+            "try_block": self.blocks(depth, 2),
+            "catch_block": self.blocks(depth, 1),
+            "finally_block": self.blocks(0, 1),
         }
 
     def scope(self, depth):
         return {"type": "cancellation_scope", "id": self.id(), "blocks": self.blocks(depth, 2)}
 
-    def saga(self, depth):
+    def saga(self, _depth):
         steps = [
             {"id": self.id(), "action": self.step(0), "compensation": self.step(0)}
             for _ in range(2)
@@ -121,7 +135,9 @@ class Writer:
 
     def graph(self, depth):
         return {
-            "type": "graph", "id": self.id(), "start": "one",
+            "type": "graph",
+            "id": self.id(),
+            "start": "one",
             "nodes": {"one": self.blocks(depth, 1), "two": self.blocks(depth, 1)},
             "transitions": [{"from": "one", "to": "two"}],
         }
@@ -177,14 +193,7 @@ def _pass(world, chance):
 
 
 def _signal(world, chance):
-    name = chance.choice(("custom:go", "pause", "resume", "update_context"))
-    if name != "pause" or not _cleaning_up(world):
-        world.signal(name, {"m": 1})
-
-
-def _cleaning_up(world):
-    root = world.snapshot.root
-    return root is not None and (root.phase != "" or root.lanes[0].end != "")
+    world.signal(chance.choice(("custom:go", "pause", "resume", "update_context")), {"m": 1})
 
 
 def _answer(world, chance):
@@ -208,9 +217,7 @@ def _decide(world, chance):
 
 
 def _command(world, chance):
-    verb = chance.choice(("pause", "resume", "retry", "cancel"))
-    if verb not in ("pause", "cancel") or not _cleaning_up(world):
-        world.command(verb)
+    world.command(chance.choice(("pause", "resume", "retry", "cancel")))
 
 
 EVENTS = {
@@ -221,4 +228,6 @@ EVENTS = {
     "decide": _decide,
     "command": _command,
 }
-NAMES = ("settle",) * 8 + ("pass",) * 5 + ("signal",) * 2 + ("answer", "decide", "decide", "command")
+NAMES = (
+    ("settle",) * 8 + ("pass",) * 5 + ("signal",) * 2 + ("answer", "decide", "decide", "command")
+)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from detent.model.inputs import EffectApplied, EffectDoubted, EffectFailed, EffectReconciled
 from tests.unit.kernel import blocks as make
 from tests.unit.kernel.driver import World
-from tests.unit.kernel.invariants import TERMINAL
+from tests.unit.kernel.invariants import TERMINAL, frames_of
 
 HANDLERS = {
     "plain": {"doubt": "repeatable"},
@@ -233,19 +233,13 @@ def decide(draw, world):
 
 
 def bring_to_rest(world):
-    """Answer everything that can be answered: whatever happened before, all instances must end."""
-    for turn in range(400):
-        live = [id for id in world.actors if world.snap(id).state not in TERMINAL]
-        busy = [id for id in world.actors if world.snap(id).effects]
-        if not live and not busy:
+    """Give everything what it waits for: whatever happened before, all instances must end."""
+    for _ in range(300):
+        ids = [id for id in world.actors if world.snap(id).state not in TERMINAL or open_calls(world, id)]
+        if not ids:
             return
-        for id in [*live, *busy]:
-            state = world.snap(id).state
-            if state == "paused":
-                world.command("resume", to=id)
-            for effect in world.snap(id).effects:
-                if effect.state == "indeterminate":
-                    world.command("resolve", to=id, key=effect.key, action="happened")
+        for id in ids:
+            release(world, id)
         while world.orders:
             order = world.orders.pop(0)
             if order.mode == "reconcile":
@@ -253,15 +247,27 @@ def bring_to_rest(world):
             else:
                 told = EffectApplied(key=order.key, result={"allowed": True})
             world.tell(told, to=order.instance)
-        world.tick += 50
-        for id in live:
-            for name in ("x", "y"):
-                world.signal(f"custom:{name}", to=id)
-            if turn > 3:
-                for number in range(1, 40):
-                    world.signal(f"custom:human_input:b{number}", {"value": "yes"}, to=id)
+        dues = [world.actors[id].decision.due for id in ids if world.actors[id].decision.due]
+        world.tick = max(world.tick, min(dues, default=0))
+        for id in ids:
             world.tell(to=id)
     raise AssertionError("the instances never came to an end")
+
+
+def open_calls(world, id):
+    return world.snap(id).effects
+
+
+def release(world, id):
+    """Resume, decide and answer what stands."""
+    if world.snap(id).state == "paused":
+        world.command("resume", to=id)
+    for effect in open_calls(world, id):
+        if effect.state == "indeterminate":
+            world.command("resolve", to=id, key=effect.key, action="happened")
+    for frame in frames_of(world.snap(id).root):
+        if frame.wait is not None and frame.wait.kind in ("signal", "human"):
+            world.signal(f"custom:{frame.wait.name}", {"value": "yes"}, to=id)
 
 
 @pytest.mark.req("CORE-STM-1", "CORE-STM-4", "CORE-STM-6", "CORE-EFF-3", "CORE-RPL-1")

@@ -63,8 +63,16 @@ def test_every_instance_that_stands_gives_a_reason():
         for world in tell_story(seed):
             told = explained(world)
             assert told.summary
-            assert told.waits or told.effects or told.state in (
-                "completed", "failed", "cancelled", "paused",
+            assert (
+                told.waits
+                or told.effects
+                or told.state
+                in (
+                    "completed",
+                    "failed",
+                    "cancelled",
+                    "paused",
+                )
             ), f"seed {seed}: {told.state}"
 
 
@@ -75,13 +83,17 @@ def test_every_instance_that_stands_gives_a_reason():
         ({"type": "wait", "id": "w", "signal": "go"}, "signal", "the signal 'go'", None),
         (
             {"type": "wait", "id": "w", "signal": "go", "duration": 500},
-            "signal", "the signal 'go'", 15,
+            "signal",
+            "the signal 'go'",
+            15,
         ),
         (a_step("w", delay={"duration": 300}), "delay", "waits for its delay", 13),
         (a_step("w", "sleep", params={"duration_ms": 200}), "sleep", "sleeps", 12),
         (
             a_step("w", wait_for_input={"prompt": "Send it?"}),
-            "human", "a person's answer to 'Send it?'", None,
+            "human",
+            "a person's answer to 'Send it?'",
+            None,
         ),
     ],
 )
@@ -125,7 +137,10 @@ def test_an_indeterminate_call_names_the_four_resolutions_and_no_instant():
     assert told.effects[0].resolutions == RESOLUTIONS
     assert "the line was cut" in told.effects[0].text
     assert [each.partition(":")[0] for each in RESOLUTIONS] == [
-        "happened", "failed", "skip", "again",
+        "happened",
+        "failed",
+        "skip",
+        "again",
     ]
 
 
@@ -173,7 +188,10 @@ def test_a_child_is_named():
 
 def test_an_instance_out_of_moves_goes_on_at_once():
     loop = {
-        "type": "loop", "id": "l", "condition": "true", "max_iterations": limits.MOVES_PER_TURN,
+        "type": "loop",
+        "id": "l",
+        "condition": "true",
+        "max_iterations": limits.MOVES_PER_TURN,
         "body": [a_step("n", "noop")],
     }
     world = started(loop)

@@ -23,9 +23,7 @@ def a_world(*blocks, **more):
 
 def with_body(world, seq, change):
     """The recording with one row's body changed."""
-    rows = [
-        row._replace(body=change(row.body)) if row.seq == seq else row for row in world.rows
-    ]
+    rows = [row._replace(body=change(row.body)) if row.seq == seq else row for row in world.rows]
     return msgspec.structs.replace(world.recording, rows=rows)
 
 
@@ -58,9 +56,18 @@ def test_a_changed_detail_is_named_by_its_path():
 
 
 def test_a_changed_input_shows_in_what_follows_from_it():
-    world = a_world(a_step("a"), {"type": "router", "id": "r", "routes": [
-        {"condition": "data.n == 1", "blocks": [a_step("x")]}], "default": [a_step("y")]})
-    changed = with_body(world, 2, lambda body: body.replace(b'"result":{"n":1}', b'"result":{"n":2}'))
+    world = a_world(
+        a_step("a"),
+        {
+            "type": "router",
+            "id": "r",
+            "routes": [{"condition": "data.n == 1", "blocks": [a_step("x")]}],
+            "default": [a_step("y")],
+        },
+    )
+    changed = with_body(
+        world, 2, lambda body: body.replace(b'"result":{"n":1}', b'"result":{"n":2}')
+    )
     found = replay(changed).first_difference
     assert found.seq == 2
     assert (found.expected, found.actual) == (0, 1)
@@ -126,12 +133,12 @@ def test_recompute_lists_the_facts_that_differ_today_and_no_others():
     program = a_program([{"type": "sub_sequence", "id": "s", "sequence_name": "story"}])
     world = World(program, other, children={"story": other.hash})
     world.start(tick=1)
-    same = recompute(world.recording, lambda kind, name, extra: other.hash)
+    same = recompute(world.recording, lambda *_need: other.hash)
     assert same == []
-    [changed] = recompute(world.recording, lambda kind, name, extra: "another")
+    [changed] = recompute(world.recording, lambda *_need: "another")
     assert (changed.seq, changed.fact) == (1, "child:story:")
     assert (changed.recorded, changed.now) == (other.hash, "another")
-    assert recompute(world.recording, lambda kind, name, extra: UNKNOWN) == []
+    assert recompute(world.recording, lambda *_need: UNKNOWN) == []
 
 
 def test_a_row_that_set_the_instance_aside_replays_as_what_it_is():
@@ -144,8 +151,9 @@ def test_a_row_that_set_the_instance_aside_replays_as_what_it_is():
     snapshot.error = {"code": "invariant.broken", "message": "it broke"}
     world.body = encode_snapshot(snapshot)
     world.decision.journal = (
-        b'{"in":[{"t":"signal","name":"pause"}],"facts":{},"entries":[["run.paused","",{"reason":'
-        b'"consistency","error":"it broke","from":"running","to":"paused","trigger":"quarantine"}]]}'
+        b'{"in":[{"t":"signal","name":"pause"}],"facts":{},"entries":[["run.paused","",'
+        b'{"reason":"consistency","error":"it broke","from":"running","to":"paused",'
+        b'"trigger":"quarantine"}]]}'
     )
     world.decision.version, world.decision.snapshot = 2, world.body
     world._keep(world.decision)

@@ -6,13 +6,16 @@ import pytest
 from msgspec import Raw
 
 from detent.kernel.whatif import Changes, InputChange, what_if
+from detent.model import limits
 from detent.model.errors import RequestError
 from detent.model.inputs import EffectApplied, SignalReceived, encode_input
 from tests.unit.kernel.stories import tell_story
 from tests.unit.kernel.worlds import World, a_program, a_step
 
 CHOICE = {
-    "type": "router", "id": "r", "default": [a_step("no")],
+    "type": "router",
+    "id": "r",
+    "default": [a_step("no")],
     "routes": [{"condition": "data.ok", "blocks": [a_step("yes")]}],
 }
 
@@ -45,7 +48,9 @@ def test_another_result_takes_the_other_route_and_stops_where_nothing_is_recorde
     world.apply({"ok": True})
     world.finish()
     key = next(iter(first))
-    told = what_if(world.recording, change(2, "replace", EffectApplied(key=key, result={"ok": False})))
+    told = what_if(
+        world.recording, change(2, "replace", EffectApplied(key=key, result={"ok": False}))
+    )
     assert not told.same
     assert told.stopped.startswith("no outcome is recorded for the call of work by r/no")
     added = [each.node for each in told.changes if each.kind == "added"]
@@ -56,7 +61,9 @@ def test_another_result_takes_the_other_route_and_stops_where_nothing_is_recorde
 
 
 def test_a_dropped_signal_lets_the_time_out_decide():
-    world = a_world({"type": "wait", "id": "w", "signal": "go", "duration": 1_000}, a_step("n", "noop"))
+    world = a_world(
+        {"type": "wait", "id": "w", "signal": "go", "duration": 1_000}, a_step("n", "noop")
+    )
     world.signal("custom:go", {"x": 1}, tick=4)
     assert world.decision.state == "completed"
     told = what_if(world.recording, change(2, "drop"))
@@ -66,7 +73,9 @@ def test_a_dropped_signal_lets_the_time_out_decide():
 
 
 def test_an_inserted_signal_comes_where_it_is_put():
-    world = a_world({"type": "wait", "id": "w", "signal": "go", "duration": 1_000}, a_step("n", "noop"))
+    world = a_world(
+        {"type": "wait", "id": "w", "signal": "go", "duration": 1_000}, a_step("n", "noop")
+    )
     world.tell(tick=11)
     assert world.snapshot.outputs["w"] == {"timed_out": True}
     inserted = SignalReceived(name="custom:go", payload={"x": 2})
@@ -129,3 +138,32 @@ def test_a_live_record_unchanged_ends_where_it_stands():
     told = what_if(world.recording, Changes())
     assert told.same
     assert told.stopped == "the record ends here"
+
+
+def test_a_run_that_never_ends_is_stopped_and_says_so(monkeypatch):
+    monkeypatch.setattr(limits, "WHAT_IF_STEPS", 5)
+    loop = {
+        "type": "loop",
+        "id": "l",
+        "condition": "true",
+        "poll_interval": 1,
+        "body": [a_step("n", "noop")],
+    }
+    world = a_world({"type": "wait", "id": "w", "signal": "go"}, loop)
+    inserted = SignalReceived(name="custom:go")
+    told = what_if(world.recording, change(1, "insert", inserted, index=1))
+    assert told.stopped == "more than 5 turns; the rest is left out"
+
+
+def test_runs_too_long_to_align_are_told_apart_as_two_blocks(monkeypatch):
+    world = a_world(a_step("a"), a_step("b"))
+    world.apply({"n": 1})
+    world.apply({"n": 2})
+    other = a_program([a_step("a"), a_step("mid", "noop"), a_step("b")])
+    world.programs[other.hash] = other
+    aligned = what_if(world.recording, Changes(definition=other.hash)).changes
+    monkeypatch.setattr(limits, "ENTRIES_COMPARED", 1)
+    apart = what_if(world.recording, Changes(definition=other.hash)).changes
+    assert len(apart) > len(aligned)
+    kinds = [each.kind for each in apart]
+    assert kinds == sorted(kinds, reverse=True)

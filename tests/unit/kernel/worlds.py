@@ -89,8 +89,15 @@ class World:
         number = len(self.rows) + 1
         self.rows.append(
             JournalRow(
-                number, 1, decision.version, number, self.tick, snapshot_digest, digest,
-                decision.journal, self.head,
+                number,
+                1,
+                decision.version,
+                number,
+                self.tick,
+                snapshot_digest,
+                digest,
+                decision.journal,
+                self.head,
             )
         )
         for key in [*decision.withdrawn, *decision.settled]:
@@ -139,9 +146,7 @@ class World:
 
     @property
     def recording(self):
-        return Recording(
-            rows=self.rows, programs=self.programs, blobs=self.blobs, timing=Timing()
-        )
+        return Recording(rows=self.rows, programs=self.programs, blobs=self.blobs, timing=Timing())
 
 
 def seeded(text):

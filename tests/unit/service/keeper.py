@@ -1,4 +1,4 @@
-"""A hand-driven writer over a real SQLite store: turns, ticks and outcomes are the test's to choose."""
+"""A hand-driven writer over a real SQLite store: the test chooses turns, ticks and outcomes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,14 @@ class Keeper:
     def define(self, definition, tenant="default"):
         body = definition.body
         row = DefinitionRow(
-            definition.hash, tenant, "default", body.name, body.version, definition.canonical,
-            False, 0,
+            definition.hash,
+            tenant,
+            "default",
+            body.name,
+            body.version,
+            definition.canonical,
+            False,
+            0,
         )
         self.store.put_definition(row)
         self.programs[definition.hash] = compile_program(definition)
@@ -71,7 +77,7 @@ class Keeper:
         decisions = {}
         for id, inputs in told.items():
             row = loaded.get(id)
-            digest = births[id] if id in births else row.definition
+            digest = births[id] if row is None else row.definition
             bodies = [encode_input(each) for each in inputs]
             decisions[id] = self._decide(digest, id, row, bodies)
         happened = {id: d for id, d in decisions.items() if d.journal}
@@ -80,9 +86,7 @@ class Keeper:
         return decisions
 
     def _decide(self, digest, id, row, bodies):
-        facts = Facts(
-            handlers=self.handlers, given={}, epoch_ms=EPOCH_MS, resolution_ms=100
-        )
+        facts = Facts(handlers=self.handlers, given={}, epoch_ms=EPOCH_MS, resolution_ms=100)
         body = row.body if row is not None else None
         while True:
             decision = step(self.programs[digest], body, bodies, self.tick, facts)
@@ -118,12 +122,18 @@ class Keeper:
             turns.append(PartitionTurn(p, head.fence_epoch, head.turn, roots[p], joined))
         arrivals = [
             NewArrival(m.id, partition_of(m.to, PARTITIONS), m.to, m.body, m.start, salt_of(m.to))
-            for d in decisions.values() for m in d.messages
+            for d in decisions.values()
+            for m in d.messages
         ]
         self.store.commit(
             Commit(
-                tick=self.tick, wall_ms=EPOCH_MS, lease_until_ms=10**15, partitions=turns,
-                changes=changes, arrivals=arrivals, seal=self._next_seal(roots),
+                tick=self.tick,
+                wall_ms=EPOCH_MS,
+                lease_until_ms=10**15,
+                partitions=turns,
+                changes=changes,
+                arrivals=arrivals,
+                seal=self._next_seal(roots),
                 settled=[key for d in decisions.values() for key in d.settled],
                 doubts=[(id, each) for id, d in decisions.items() for each in d.doubts],
                 blobs=[(id, k, v) for id, d in decisions.items() for k, v in d.blobs.items()],
@@ -142,10 +152,24 @@ class Keeper:
         previous = row.head if row is not None else GENESIS
         head = head_of(previous, decision.version, self.tick, left, digest)
         return InstanceChange(
-            row.n if row is not None else -1, id, partition_of(id, PARTITIONS),
-            decision.birth if row is None else None, salt, True, decision.state,
-            decision.priority, decision.due, decision.busy, decision.definition,
-            decision.version, decision.snapshot, left, self.tick, digest, decision.journal, head,
+            row.n if row is not None else -1,
+            id,
+            partition_of(id, PARTITIONS),
+            decision.birth if row is None else None,
+            salt,
+            True,
+            decision.state,
+            decision.priority,
+            decision.due,
+            decision.busy,
+            decision.definition,
+            decision.version,
+            decision.snapshot,
+            left,
+            self.tick,
+            digest,
+            decision.journal,
+            head,
         )
 
     def _next_seal(self, roots):
