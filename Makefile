@@ -3,7 +3,6 @@ VENV  := .venv
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.ready-bench
-DOCS  := $(VENV)/.ready-docs
 SEEDS ?= 200
 ARGS  ?=
 
@@ -58,7 +57,7 @@ sim: $(READY) ## Run seeded worlds with faults (SEEDS=2000 for more)
 crash: $(READY) ## Kill a real process at every failpoint and check what it left
 	@$(PY) -m detent.testing.crash $(ARGS)
 
-docs: $(DOCS) ## Generate the reference pages and build the documentation
+docs: $(READY) ## Generate the reference pages from the code and the results
 	@$(PY) tools/generate_docs.py $(ARGS)
 
 clean: ## Remove .venv, caches and build output
@@ -70,6 +69,3 @@ $(READY): pyproject.toml $(wildcard uv.lock)
 
 $(BENCH): $(READY)
 	$(call install,bench)
-
-$(DOCS): $(READY)
-	$(call install,docs)

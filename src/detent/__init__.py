@@ -40,6 +40,7 @@ from detent.handlers import (
     policy,
     skip,
 )
+from detent.kernel.rerun import Changes, InputChange
 from detent.model.definition import Definition
 from detent.model.errors import (
     DefinitionError,
@@ -54,6 +55,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Applied",
+    "Changes",
     "Definition",
     "DefinitionError",
     "DetentError",
@@ -61,6 +63,7 @@ __all__ = [
     "ExpressionError",
     "Failed",
     "HandlerContext",
+    "InputChange",
     "InvariantViolation",
     "NotApplied",
     "RequestError",

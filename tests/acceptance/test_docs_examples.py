@@ -1,8 +1,8 @@
 """Every example in the README and the docs runs as it stands and prints what the page says.
 
-A block of Python behind `<!-- run -->` is run; all such blocks of one page are one program, in order,
-in a directory of its own. A block behind `<!-- prints -->` is what the program has printed since the
-last one. Other blocks of Python must compile (tests/tidy/test_documents.py).
+A block of Python behind `<!-- run -->` is run; all such blocks of one page are one program, in
+order, in a directory of its own. A block behind `<!-- prints -->` is what the program has printed
+since the last one. Other blocks of Python must compile (tests/tidy/test_documents.py).
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKED = re.compile(
-    r"^<!-- (run|prints) -->\n```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+MARKED = re.compile(r"^<!-- (run|prints) -->\n```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"^<!-- (?:run|prints) -->$", re.MULTILINE)
 
 
@@ -55,6 +53,7 @@ RUNNABLE = [page for page in pages() if parts(page.read_text(encoding="utf-8"))]
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_program_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))  # for a writer in its own process
     run(page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8"))
 
 

@@ -56,7 +56,9 @@ def test_figures_fill_the_space_between_their_marks_and_nothing_else(tmp_path, t
     line |= {"floor_ratio": 0.61, "machine": "a machine"}
     (results / "a.jsonl").write_text(json.dumps(line) + "\n")
     page = figures.page(tmp_path)
-    assert page.startswith("before\n") and page.endswith("after\n") and "old" not in page
+    assert page.startswith("before\n")
+    assert page.endswith("after\n")
+    assert "old" not in page
     assert "| `w1` | 9,000 steps/s | 7,000, met | 61% of the floor |" in page
 
 

@@ -18,12 +18,11 @@ from detent.model.definition import Wait as WaitBlock
 from detent.model.inputs import Input
 from detent.store.sqlite.schema import migrations
 
-HOUSE_NAMES = (
-    "Definition, Block, Instance, Node, Snapshot, Context, Input, Inbox, Signal, Wait, Token, Turn, "
-    "Tick, Clock, Effect, Outcome, Ledger, Handler, Gate, Policy, Fact, Journal, Chain, Arrival, "
-    "Lease, Fence, Task, WorkItem, Topic, Producer, Consumer, HandlerRun, Tenant, Seal, Visit, "
-    "Generation, Frame, Lane, Frontier, Margin"
-).split(", ")
+HOUSE_NAMES = """
+Definition Block Instance Node Snapshot Context Input Inbox Signal Wait Token Turn Tick Clock
+Effect Outcome Ledger Handler Gate Policy Fact Journal Chain Arrival Lease Fence Task WorkItem
+Topic Producer Consumer HandlerRun Tenant Seal Visit Generation Frame Lane Frontier Margin
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,8 @@ def test_every_built_in_handler_is_told(page):
 def test_every_verb_of_the_engine_and_every_view_is_told(page):
     verbs = [name for name in public(detent.Engine) if name != "over"]
     views = [name for name in public(Inspector) if name not in ("look", "close")]
-    assert unnamed(page("engine"), [*verbs, *views]) == []
+    text = page("engine").replace("engine.", " ")
+    assert unnamed(text, [*verbs, *views]) == []
 
 
 def test_every_option_of_a_start_is_told(page):
@@ -98,7 +98,8 @@ def test_every_action_of_the_journal_is_told(page, engine):
         for action in pattern.findall(source.text)
     ]
     missing = [action for action in noted if f"`{action.partition('.')[2]}`" not in text]
-    assert noted and [action for action in missing if not is_code(action)] == []
+    assert noted
+    assert [action for action in missing if not is_code(action)] == []
 
 
 def is_code(text):
@@ -107,7 +108,7 @@ def is_code(text):
 
 def test_the_glossary_defines_every_name_of_the_house(page):
     text = page("glossary")
-    assert [name for name in HOUSE_NAMES if f"**{name}**" not in text] == []
+    assert [name for name in HOUSE_NAMES.split() if f"**{name}**" not in text] == []
 
 
 def test_a_name_inside_another_word_does_not_count():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+
 from detent.cli.program import program
 from pages.markdown import document, fenced
 
@@ -18,10 +19,10 @@ _OPENING = """\
 The command line works on a store file: the one named by `--db`, else by `$DETENT_DB`, else
 `detent.db`. It prints text for people and, with `-o json`, one JSON document for programs. While an
 engine owns the store, commands that change something leave their request in it and the owner
-carries it out. When nobody owns it, the command carries it out itself; handlers are then called when
-an engine is started on the store.
+carries it out. When nobody owns it, the command carries it out itself; handlers are then called
+when an engine is started on the store.
 
-`--db`, `--tenant`, `-o` and `-h` stand at `detent` itself or at any command; the inner one counts."""
+`--db`, `--tenant`, `-o` and `-h` stand at `detent` itself or at any command; the inner counts."""
 
 
 def page(root: Path) -> str:  # noqa: ARG001 - every page is made from the root

@@ -33,10 +33,12 @@ def page(root: Path) -> str:
     for who, codes in grouped(source).items():
         rows = [(code(each), errors.CODES[each]) for each in codes]
         parts += [f"## {who}", table(("Code", "Meaning"), rows)]
-    rows = [
-        (code(each), str(fault.status), fault.meaning) for each, fault in FAULTS.items()
+    rows = [(code(each), str(fault.status), fault.meaning) for each, fault in FAULTS.items()]
+    parts += [
+        "## Faults of a definition",
+        _FAULTS_OPENING,
+        table(("Code", "HTTP", "Meaning"), rows),
     ]
-    parts += ["## Faults of a definition", _FAULTS_OPENING, table(("Code", "HTTP", "Meaning"), rows)]
     rows = [(str(number), meaning) for number, meaning in exits.MEANINGS.items()]
     parts += ["## Exit codes of the CLI", table(("Code", "Meaning"), rows)]
     return document("Errors", *parts)

@@ -11,7 +11,9 @@ from pages.markdown import table
 START = "<!-- figures -->"
 END = "<!-- /figures -->"
 RESULTS = "bench/results"
-_NONE = "No figures are recorded yet. `make bench` measures them and leaves them in `bench/results`."
+_NONE = (
+    "No figures are recorded yet. `make bench` measures them and leaves them in `bench/results`."
+)
 _MET = {True: "met", False: "**missed**", None: ""}
 
 
@@ -35,7 +37,10 @@ def figures(root: Path) -> str:
                 machines.setdefault(figure.get("machine", ""), []).append(row(figure))
     parts = []
     for machine, rows in machines.items():
-        parts += [f"Measured on {machine}:", table(("Figure", "Value", "Budget", "Beside it"), rows)]
+        parts += [
+            f"Measured on {machine}:",
+            table(("Figure", "Value", "Budget", "Beside it"), rows),
+        ]
     return "\n\n".join(parts) or _NONE
 
 

@@ -15,6 +15,10 @@ not exist: a command that asks for it is refused with `instance.transition` and 
 move of an effect that is not in its table is a broken invariant and quarantines the instance. The
 text in DOT can be drawn by Graphviz."""
 
+_SHOWN = """\
+An instance with several open branches shows the highest of these: running, then scheduled, then
+waiting."""
+
 _INSTANCE = {
     "scheduled": "Created and not started yet, or due at an instant: a delay, a retry, a deferral.",
     "running": "Moving, or a call of it is under way, or it sleeps.",
@@ -59,8 +63,7 @@ def page(root: Path) -> str:  # noqa: ARG001 - every page is made from the root
     shown = sorted(SHOWN.items(), key=lambda pair: (-RANK[pair[1]], pair[0]))
     parts += [
         "## Which state a wait shows",
-        "An instance with several open branches shows the highest of these: running, then "
-        "scheduled, then waiting.",
+        _SHOWN,
         table(("Wait", "State"), [(code(kind), state) for kind, state in shown]),
     ]
     return document("Life cycles", *parts)
@@ -81,9 +84,7 @@ def ordered(moves: Mapping[str, frozenset[str]], source: str) -> list[str]:
 
 def dot(title: str, moves: Mapping[str, frozenset[str]]) -> str:
     """Write a table as a DOT graph."""
-    name = title.split()[0].lower()
-    edges = [
-        f"  {source} -> {target};" for source in moves for target in ordered(moves, source)
-    ]
+    name = title.split(maxsplit=1)[0].lower()
+    edges = [f"  {source} -> {target};" for source in moves for target in ordered(moves, source)]
     final = [f"  {state} [peripheries=2];" for state in moves if not moves[state]]
     return "\n".join([f"digraph {name} {{", "  rankdir=LR;", *final, *edges, "}"])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
 from detent.bootstrap.settings import Settings
 from detent.model import limits
 from detent.runtime.settings import WriterSettings
-from msgspec import NODEFAULT
-from msgspec.structs import fields
 from pages.markdown import code, document, table
 
 _LIMIT = re.compile(r"^(?P<name>[A-Z_]+) = (?P<value>[^#]+?)(?:  # (?P<why>.*))?$")
@@ -68,7 +69,9 @@ def _settings(kind: type, meanings: dict[str, str]) -> str:
     rows = []
     for field in fields(kind):
         if field.name not in meanings:
-            message = f"{kind.__name__}.{field.name} is new: say in tools/pages/limits.py what it is"
+            message = (
+                f"{kind.__name__}.{field.name} is new: say in tools/pages/limits.py what it is"
+            )
             raise LookupError(message)
         default = ":memory:" if field.default is NODEFAULT else field.default
         rows.append((code(field.name), _value(default), meanings[field.name]))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-NOTICE = "<!-- Made by tools/generate_docs.py. Change what it is made from, then run `make docs`. -->"
+NOTICE = (
+    "<!-- Made by tools/generate_docs.py. Change what it is made from, then run `make docs`. -->"
+)
 
 
 def document(title: str, *parts: str) -> str:

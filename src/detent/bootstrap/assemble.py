@@ -340,6 +340,7 @@ class Parts:
         if self._link is not None:
             self._link.close()
         self.callers.fail_all(closed())
+        self.watch.fail_all(closed())
         self.inspector.close()
         with self._lock:
             self._closed = True

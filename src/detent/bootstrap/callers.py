@@ -76,6 +76,14 @@ class Watch:
                 if wanted(state) and not future.done():
                     future.set_result(state)
 
+    def fail_all(self, error: DetentError) -> None:
+        """The engine closes: nobody will move any more."""
+        with self._lock:
+            waiting = [future for each in self._watchers.values() for _wanted, future in each]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(error)
+
 
 def raise_refusal(verdict: Verdict) -> Verdict:
     """The verdict, or its refusal as the error with the same code."""

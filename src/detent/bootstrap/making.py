@@ -101,7 +101,12 @@ def make_writer(
 ) -> Writer:
     """A writer with a connection of its own; it knows these handlers before its first turn."""
     store = open_or_create(settings)
-    writer = Writer(store, make_clock(store.meta(), settings), settings.turns, owner, chance)
-    known = {**recall(store), **handlers}
+    try:
+        known = {**recall(store), **handlers}
+        clock = make_clock(store.meta(), settings)
+    except BaseException:
+        store.close()
+        raise
+    writer = Writer(store, clock, settings.turns, owner, chance, own_store=True)
     writer.submit(Submit(control=[registration(known)]))
     return writer

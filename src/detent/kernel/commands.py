@@ -60,7 +60,11 @@ def retry(run: Run) -> None:
     """Go on from the failed nodes in a new generation; nothing completed is repeated."""
     snapshot = run.snapshot
     if snapshot.state != "failed" or snapshot.root is None:
-        raise refuse_move(snapshot.state, "scheduled")
+        raise RequestError(
+            "instance.transition",
+            f"only a failed instance can be retried; this one is {snapshot.state}",
+            source=snapshot.state,
+        )
     repeated = list(_failed_blocks(snapshot.root))
     for effect in snapshot.effects:
         if effect.kind == "call" and _stands_below(run.program, effect.block, repeated):

@@ -110,6 +110,11 @@ class Lease:
             return True
         return False
 
+    @property
+    def unused(self) -> bool:
+        """Whether no turn was ever taken, so that there is no last tick to jump from."""
+        return self.tick == 0 and not self.turns()
+
     def turns(self) -> int:
         """Turns of all owned partitions so far."""
         return sum(head.turn for head in self.heads.values())

@@ -123,7 +123,7 @@ def jumped(parts: Parts, tick: int) -> bool:
     if parts.clock.mode != "wall":
         return False
     allowed = parts.settings.max_clock_jump_ms // parts.meta.resolution_ms
-    if tick - max(parts.lease.tick, parts.accepted_tick) <= allowed:
+    if tick - max(parts.lease.tick, parts.accepted_tick) <= allowed or parts.lease.unused:
         return False
     accepted = parts.store.setting(CLOCK_ACCEPTED)
     if accepted is not None and accepted.isdecimal() and tick - int(accepted) <= allowed:

@@ -30,7 +30,7 @@ class Batches(Protocol):
 class Writer:
     """Runs turns over the partitions it owns; not to be shared between threads."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_own", "_parts")
 
     def __init__(
         self,
@@ -39,8 +39,12 @@ class Writer:
         settings: WriterSettings,
         owner: Owner,
         chance: Callable[[int], bytes],
+        *,
+        own_store: bool = False,
     ) -> None:
+        """`own_store` says that nobody else uses the connection, so that it is closed here."""
         self._parts = Parts(store, clock, settings, owner, chance)
+        self._own = own_store
 
     def open(self) -> Decided:
         """Acquire partitions and plan recovery; its orders come with the following turns."""
@@ -100,15 +104,19 @@ class Writer:
         return parts.out.take("engine.closed", 0)
 
     def close(self) -> None:
-        """Release the lease."""
-        self._parts.lease.release()
+        """Release the lease, and the store if it is this writer's own."""
+        try:
+            self._parts.lease.release()
+        finally:
+            if self._own:
+                self._parts.store.close()
 
 
 def run_writer(writer: Writer, inbox: Batches, publish: Callable[[Decided], None]) -> None:
     """Run turns until told to close: wait for mail or the next due tick, turn, publish."""
-    publish(writer.open())
     left = CLOSING_TURNS
     try:
+        publish(writer.open())
         while left and not (writer.closing and writer.settled):
             left -= writer.closing
             for batch in inbox.get_batch(writer.idle_seconds()):

@@ -123,7 +123,8 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
-    if spec is None or spec.schema is None or "{{" in str(step.params):
+    plain = step.params is None or isinstance(step.params, dict)
+    if spec is None or spec.schema is None or not plain or "{{" in str(step.params):
         return
     fault = next(
         iter(jsonschema_rs.validator_for(spec.schema).iter_errors(step.params or {})), None

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detent.kernel.recording import detail_of, read_body
+from detent.kernel.recording import detail_of, inputs_of, read_body
 from detent.kernel.replay import replay
+from detent.model.inputs import EffectDoubted, decode_input
 from detent.ports.store import Page
 from detent.service.proving import verify_store
-from detent.service.reading import journal_of, read_snapshot, recording_of
+from detent.service.reading import StoredBlobs, journal_of, read_snapshot, recording_of
 from detent.testing.driving import Wrong
 
 if TYPE_CHECKING:
     from detent.ports.store import InstanceRow, Store
     from detent.testing.outside import Outside
 
+MARKED = ("post", "pay")  # every order of these handlers is marked; those that query are not
 SETTLED = ("effect.applied", "effect.failed", "effect.skipped", "effect.withdrawn")
 
 
@@ -90,7 +92,7 @@ def _ended(store: Store, row: InstanceRow) -> dict[str, Any]:
     error = snapshot.error if isinstance(snapshot.error, dict) else {}
     return {
         "state": snapshot.state,
-        "data": snapshot.data,
+        "data": _without_texts(snapshot.data),
         "outputs": {block: _in_order(output) for block, output in snapshot.outputs.items()},
         "kv": snapshot.kv,
         "definition": snapshot.definition,
@@ -98,6 +100,13 @@ def _ended(store: Store, row: InstanceRow) -> dict[str, Any]:
         "generation": snapshot.generation,
         "open": len(snapshot.effects),
     }
+
+
+def _without_texts(data: Any) -> Any:
+    """A caught error by its place alone: after a crash a provider is told of in other words."""
+    if isinstance(data, dict) and isinstance(data.get("_error"), dict):
+        return {**data, "_error": data["_error"].get("block")}
+    return data
 
 
 def _in_order(output: Any) -> Any:
@@ -110,10 +119,17 @@ def _in_order(output: Any) -> Any:
 def _settled(store: Store, row: InstanceRow) -> dict[str, str]:
     """The last word of the journal on each effect key."""
     last: dict[str, str] = {}
+    marked: dict[str, None] = {}
     for journal in journal_of(store, row):
-        for entry in read_body(journal.body or b"{}").entries:
+        body = read_body(journal.body or b"{}")
+        for entry in body.entries:
             if entry[0] in SETTLED:
                 last[detail_of(entry)["key"]] = entry[0].partition(".")[2]
+            elif entry[0] == "effect.planned" and detail_of(entry)["handler"] in MARKED:
+                marked[detail_of(entry)["key"]] = None
+        for told in map(decode_input, inputs_of(body, StoredBlobs(store, row.id))):
+            if isinstance(told, EffectDoubted) and not told.dispatch and told.key in marked:
+                raise Wrong(f"effect {told.key} is doubted, and it never had a start mark")
     return last
 
 

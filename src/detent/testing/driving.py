@@ -58,18 +58,16 @@ class Drive:
 
     def run(self) -> None:
         """Open, do everything that is left of the script, close what stands open, and check."""
-        providers = Providers(self._outside)
-        self._engine = engine_over(
-            self._store, providers.handlers(), seed=f"world {self._world.seed}"
-        )
+        self._open()
         try:
             self._play()
         finally:
-            self._leave()
+            with suppress(Crash):
+                self._engine.close()
 
-    def _leave(self) -> None:
-        with suppress(Crash):
-            self._engine.close()
+    def _open(self) -> None:
+        handlers = Providers(self._outside).handlers()
+        self._engine = engine_over(self._store, handlers, seed=f"world {self._world.seed}")
 
     def _play(self) -> None:
         script = self._world.script
@@ -162,6 +160,9 @@ class Drive:
                 self._signal(action.instance, args["name"], args.get("payload"), action.id)
             case "command":
                 self._ask(action.instance, args["verb"], None, action.id)
+            case "restart":
+                engine.close()
+                self._open()
 
     def _start(self, action: Action) -> None:
         args = action.args

@@ -26,7 +26,7 @@ class Action(NamedTuple):
 
     tick: int
     id: str
-    verb: str  # start | signal | command | deploy | idle
+    verb: str  # start | signal | command | deploy | restart | idle
     instance: str = ""
     args: dict[str, Any] = {}
 
@@ -96,6 +96,9 @@ def _script(
         if traits.wild and rng.random() < 0.5:
             at = rng.randint(0, 2) * APART
         actions += _deeds(rng, traits, rng.choice(instances), at, number)
+    for number in range(rng.choice((0, 0, 1))):
+        at = rng.choice((0, APART, HOUR_TICKS // 2, 3 * HOUR_TICKS))
+        actions.append(Action(at, f"restart:{number}", "restart"))
     actions.append(Action(LATE_HOURS * HOUR_TICKS, "late", "idle"))
     return tuple(sorted(actions, key=lambda action: action.tick))
 
