@@ -65,5 +65,6 @@ def machine() -> str:
                 break
     return (
         f"{model}, {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, detent {detent.__version__}"
+        f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, "
+        f"detent {detent.__version__}"
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from contextlib import closing
 
+import apsw
 import pytest
 
 import detent
@@ -60,15 +60,25 @@ def nodes(engine, instance):
     return {node.id: node.state for node in engine.inspect.tree(instance).nodes}
 
 
+def opened(path, *, write=False):
+    """A connection beside the engine's own.
+
+    Never of another SQLite in this process: when that one closes the file, the system drops the
+    locks of the engine's as well.
+    """
+    flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
+    return closing(apsw.Connection(str(path), flags=flags))
+
+
 def rows(path, table, columns="*", where="1"):
     """Rows of a store's table, read beside its owner."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+    with opened(path) as connection:
         return connection.execute(f"SELECT {columns} FROM {table} WHERE {where}").fetchall()
 
 
 def dump(path, *, without=VOLATILE):
     """Every row of every table of a store, in a fixed order."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+    with opened(path) as connection:
         names = [
             name
             for (name,) in connection.execute(

@@ -35,6 +35,7 @@ _ENGINE = {
     "handler that computes holds the writer up for less long; none leaves it.",
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
+    "seal_key": "A file with an Ed25519 private key; seals are signed with it.",
     "turns": "The settings of the writer, below.",
 }
 
@@ -51,6 +52,7 @@ _WRITER = {
     "max_clock_jump_ms": "A larger jump of the wall clock holds the engine until it is accepted.",
     "stale_instance_threshold_secs": "How often the writer looks for dispatchers that have gone.",
     "cache_bytes": "Encoded snapshots kept in memory.",
+    "seal_every_turns": "Turns, over all partitions, from one seal to the next.",
 }
 
 

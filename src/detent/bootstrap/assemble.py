@@ -22,6 +22,7 @@ from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
 from detent.bootstrap.making import chance_of, make_clock, make_owner, make_writer, open_or_create
 from detent.bootstrap.settings import Settings
+from detent.bootstrap.signing import signer_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
 from detent.handlers import Registry, register_inside
@@ -69,6 +70,7 @@ class Parts:
         self._lock = threading.RLock()
         self._known: set[tuple[str, str, str]] = set()
         self._clock = make_clock(self.meta, settings)
+        self._clock.resume(max((row.tick for row in store.partitions()), default=0))
         self._driver: VirtualDriver | None = None
         self._link: Link | None = None
         self._dispatcher: Dispatcher | None = None
@@ -291,6 +293,7 @@ class Parts:
         owner = make_owner(self.settings, "")
         clock = VirtualClock(self.meta.epoch_ms, self.meta.resolution_ms)
         writer = Writer(self._store, clock, self.settings.turns, owner, self.chance)
+        writer.sign_with(signer_of(self.settings.seal_key))
         self._dispatcher = Dispatcher(
             self.registry, lambda _items: None, max_in_flight=self.settings.max_in_flight
         )

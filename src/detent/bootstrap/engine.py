@@ -61,7 +61,8 @@ class Engine:
 
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
         every step of every instance started here. Further settings: `writer`, `clock`,
-        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`.
+        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
+        `seal_key`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
@@ -72,9 +73,9 @@ class Engine:
     def over(cls, parts: Parts, policies: Sequence[Any] = ()) -> Self:
         """An engine of parts that are open already; for tests that bring a store of their own."""
         engine = cls.__new__(cls)
-        engine._settings = parts.settings
-        engine._policies = read_policies(policies)
-        engine._parts = parts
+        vars(engine).update(
+            _settings=parts.settings, _policies=read_policies(policies), _parts=parts
+        )
         engine.aio = AsyncEngine(engine)
         return engine
 
@@ -96,7 +97,7 @@ class Engine:
         dry_run: bool = False,
         auto_approve: bool = False,
     ) -> str:
-        """Start an instance and return its id once it is durable; a known `key` gives the first's."""
+        """Start an instance and return its id once durable; a known `key` gives the first one's."""
         request = StartRequest(
             data=data,
             key=key,

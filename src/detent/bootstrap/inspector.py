@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+from detent.bootstrap.signing import read_check, signer_of
 from detent.kernel.anchor import Anchor
 from detent.kernel.debug import Debugger
 from detent.kernel.explain import Explanation
@@ -104,13 +106,24 @@ class Inspector:
 
     # proof ---------------------------------------------------------------------------------------
 
-    def verify(self, anchor: Anchor | None = None) -> Verification:
-        """Check the whole chain, against an anchor where one is given."""
-        return self.look(lambda store: proving.verify_store(store, anchor))
+    def verify(
+        self,
+        anchor: Anchor | None = None,
+        *,
+        public_key: str | Path | Sequence[str | Path] | None = None,
+    ) -> Verification:
+        """Check the whole chain, against an anchor and signatures where these are given.
 
-    def anchor(self) -> Anchor:
-        """What to keep elsewhere, so that a cut tail is found."""
-        return self.look(proving.make_anchor)
+        `public_key` is a file, or a list of them where keys were changed; each seal must then be
+        signed by one of them from the first signed one on, and so must the anchor.
+        """
+        check = None if public_key is None else read_check(public_key)
+        return self.look(lambda store: proving.verify_store(store, anchor, check))
+
+    def anchor(self, *, key: str | Path | None = None) -> Anchor:
+        """What to keep elsewhere, so that a cut tail is found; signed with a private key file."""
+        signer = signer_of(key)
+        return self.look(lambda store: proving.make_anchor(store, signer))
 
     def replay(self, instance: str, *, tenant: str | None = None) -> Replay:
         """Run an instance again from its record and compare entry by entry."""

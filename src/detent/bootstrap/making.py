@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 
 from detent.bootstrap.known_handlers import recall, registration
 from detent.bootstrap.settings import Settings
+from detent.bootstrap.signing import signer_of
 from detent.model import limits
 from detent.model.decision import HandlerSpec
 from detent.model.errors import StoreError
 from detent.model.ids import timed_id
 from detent.model.link import Submit
 from detent.ports.store import Meta, Owner
+from detent.runtime import failpoints
 from detent.runtime.clock import SteppedClock, TurnClock, VirtualClock, WallClock, wall_time_ms
 from detent.runtime.writer import Writer
 from detent.store.sqlite import NewStore, SqliteStore, open_store
@@ -100,6 +102,7 @@ def make_writer(
     handlers: Mapping[str, HandlerSpec],
 ) -> Writer:
     """A writer with a connection of its own; it knows these handlers before its first turn."""
+    signer = signer_of(settings.seal_key)
     store = open_or_create(settings)
     try:
         known = {**recall(store), **handlers}
@@ -107,6 +110,9 @@ def make_writer(
     except BaseException:
         store.close()
         raise
+    if failpoints.armed("before_commit"):
+        store.before_commit(failpoints.point("before_commit"))
     writer = Writer(store, clock, settings.turns, owner, chance, own_store=True)
+    writer.sign_with(signer)
     writer.submit(Submit(control=[registration(known)]))
     return writer

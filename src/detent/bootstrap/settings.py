@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from detent.bootstrap.signing import signer_of
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
@@ -31,14 +32,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     threads: int | None = None
     switch_interval_ms: float | None = 1.0  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
+    seal_key: str | None = None  # a file with the Ed25519 key that signs seals
     turns: WriterSettings = WriterSettings()
 
 
 def settings_of(path: object, named: dict[str, Any]) -> Settings:
     """Settings out of what a caller gave; each must be of its type."""
-    if not isinstance(path, str | Path) or not str(path) or "\x00" in str(path):
+    if not _is_path(path):
         raise _bad("path", "the path of a file, or ':memory:'", path)
     made = Settings(path=str(path), **named)
+    if made.seal_key is not None:
+        if not _is_path(made.seal_key):
+            raise _bad("seal_key", "the path of a key file", made.seal_key)
+        made = msgspec.structs.replace(made, seal_key=str(Path(made.seal_key).absolute()))
     try:
         return msgspec.convert(msgspec.structs.asdict(made), Settings)
     except msgspec.ValidationError as error:
@@ -66,7 +72,14 @@ def check(settings: Settings) -> Settings:
         raise _bad("max_in_flight", "at least 1", settings.max_in_flight)
     if settings.threads is not None and settings.threads < 1:
         raise _bad("threads", "at least 1", settings.threads)
+    if settings.turns.seal_every_turns < 1:
+        raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
+    signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     return settings
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | Path) and str(value) != "" and "\x00" not in str(value)
 
 
 def _bad(name: str, expected: str, got: object) -> RequestError:

@@ -300,20 +300,23 @@ class Visitor:
 
 @contextmanager
 def reach(
-    path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS
+    path: str | Path,
+    *,
+    timeout_ms: int = limits.ASK_TIMEOUT_MS,
+    seal_key: str | Path | None = None,
 ) -> Iterator[Engine | Visitor]:
     """Whoever can carry a request out: the owner, through a visitor, or an engine here."""
-    with _door(path, timeout_ms) as door:
+    with _door(path, timeout_ms, seal_key) as door:
         yield door
 
 
-def _door(path: str | Path, timeout_ms: int) -> Engine | Visitor:
+def _door(path: str | Path, timeout_ms: int, seal_key: str | Path | None) -> Engine | Visitor:
     visitor = Visitor(path, timeout_ms=timeout_ms)
     if living_owner(visitor._store) is not None:  # noqa: SLF001 - its own module
         return visitor
     visitor.close()
     try:
-        return Engine(path)
+        return Engine(path, seal_key=seal_key)
     except StoreError as error:
         if error.code != "store.owned":
             raise

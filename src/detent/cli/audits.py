@@ -10,8 +10,9 @@ import click
 import msgspec
 from msgspec import to_builtins
 
+from detent.bootstrap.signing import PUBLIC_SUFFIX, read_check, signer_of, write_keys
 from detent.cli import exits
-from detent.cli.invocation import Invocation, pass_invocation, shared
+from detent.cli.invocation import SEAL_KEY, Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen
 from detent.cli.shown import plural
@@ -34,14 +35,24 @@ def audit() -> None:
 
 @audit.command()
 @click.option("--anchor", metavar="FILE", help="Also prove that nothing was cut off since.")
+@click.option(
+    "--public-key",
+    metavar="FILE",
+    multiple=True,
+    help="Also check signatures; give it again for every key that signed.",
+)
 @shared
 @pass_invocation
-def verify(options: Invocation, anchor: str | None) -> int:
+def verify(options: Invocation, anchor: str | None, public_key: tuple[str, ...]) -> int:
     """Check every stored byte that the chain covers; exit code 1 if it is broken."""
     kept: Anchor | None = None if anchor is None else read_anchor(read_file(anchor))
+    check = read_check(public_key) if public_key else None
     with reading(options) as reader:
-        found = verify_store(reader.store, kept)
-        options.emit(to_builtins(found), lambda screen: show_verification(screen, reader, found))
+        found = verify_store(reader.store, kept, check)
+        options.emit(
+            to_builtins(found),
+            lambda screen: show_verification(screen, reader, found, anchored=kept is not None),
+        )
     return exits.OK if found.valid else exits.NO
 
 
@@ -65,12 +76,19 @@ def export(options: Invocation, instance_id: str | None, target: str | None) -> 
 
 @audit.command()
 @click.option("--to", "target", metavar="FILE", help="Write to a file instead of standard output.")
+@click.option(
+    "--key",
+    metavar="FILE",
+    envvar=SEAL_KEY,
+    help=f"Sign it with this private key.  [default: ${SEAL_KEY}]",
+)
 @shared
 @pass_invocation
-def anchor(options: Invocation, target: str | None) -> None:
+def anchor(options: Invocation, target: str | None, key: str | None) -> None:
     """Write the heads of all chains; keep them where nobody can change them with the store."""
+    signer = signer_of(key or None)
     with reading(options) as reader:
-        made = make_anchor(reader.store)
+        made = make_anchor(reader.store, signer)
     body = msgspec.json.format(msgspec.json.encode(made), indent=2)
     _write([body + b"\n"], target)
     if target is not None:
@@ -80,7 +98,23 @@ def anchor(options: Invocation, target: str | None) -> None:
         )
 
 
-def show_verification(screen: Screen, reader: Reader, found: Verification) -> None:
+@audit.command()
+@click.argument("file")
+@shared
+@pass_invocation
+def keygen(options: Invocation, file: str) -> None:
+    """Make a key that signs seals and anchors: FILE, for its owner only, and FILE.pub."""
+    name = write_keys(file).fingerprint.hex()
+    public = f"{file}{PUBLIC_SUFFIX}"
+    options.emit(
+        {"private_key": file, "public_key": public, "fingerprint": name},
+        lambda screen: screen.line(Cell("done  ", "green"), f"{file} and {public}  {name}"),
+    )
+
+
+def show_verification(
+    screen: Screen, reader: Reader, found: Verification, *, anchored: bool = False
+) -> None:
     """Print what a verification found."""
     amount = f"{plural(found.rows, 'row')}, {plural(found.turns, 'turn')}"
     amount += f", {plural(found.instances, 'instance')}, {plural(found.seals, 'seal')}"
@@ -93,6 +127,9 @@ def show_verification(screen: Screen, reader: Reader, found: Verification) -> No
         [
             ("first", reader.at(found.first_tick)),
             ("last", reader.at(found.last_tick)),
+            ("seals", _signatures(found)),
+            ("after the newest seal", plural(found.unsealed, "turn")),
+            ("anchor", _anchor_signature(found) if anchored else ""),
             ("erased", plural(found.erased, "row") if found.erased else ""),
             ("written meanwhile", plural(found.later, "row") if found.later else ""),
             ("broken at", Cell(broken.where, "red") if broken else ""),
@@ -101,6 +138,23 @@ def show_verification(screen: Screen, reader: Reader, found: Verification) -> No
             ("found", broken.found if broken else ""),
         ]
     )
+
+
+def _signatures(found: Verification) -> str:
+    """How the seals are signed, in words."""
+    told = found.signatures
+    if not told.signed:
+        return "unsigned" if found.seals else ""
+    said = f"{told.signed} of {found.seals} signed, from seal {told.since} on, by "
+    said += ", ".join(told.keys)
+    return said if told.checked else f"{said}; not checked, give --public-key"
+
+
+def _anchor_signature(found: Verification) -> str:
+    told = found.signatures
+    if not told.anchor:
+        return "unsigned"
+    return f"signed by {told.anchor}" + ("" if told.checked else "; not checked")
 
 
 def _every_instance(reader: Reader) -> Iterator[str]:

@@ -6,6 +6,7 @@ list --db x`); the inner one counts.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -21,6 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DATABASE = "detent.db"
 FORMATS = ("text", "json")
+SEAL_KEY = "DETENT_SEAL_KEY_FILE"
 
 
 class Invocation(Struct):
@@ -34,6 +36,11 @@ class Invocation(Struct):
     def json(self) -> bool:
         """Whether the output is for a program."""
         return self.output == "json"
+
+    @property
+    def seal_key(self) -> str | None:
+        """The file with the key that signs seals, where a command works on the store itself."""
+        return os.environ.get(SEAL_KEY) or None
 
     def screen(self) -> Screen:
         """Where text goes."""

@@ -72,11 +72,13 @@ def run(options: Invocation, file: str, **given: Any) -> int:
         handlers.append(source.module)
     if given["virtual"] and options.db == DATABASE:
         options.db = VIRTUAL_DATABASE
-    clock = {"clock": "virtual"} if given["virtual"] else {}
+    settings = {"seal_key": options.seal_key}
+    if given["virtual"]:
+        settings["clock"] = "virtual"
     with ExitStack() as stack:
         if options.json:  # what handlers print must not get into the document
             stack.enter_context(redirect_stdout(sys.stderr))
-        engine = stack.enter_context(Engine(options.db, handlers=handlers, **clock))
+        engine = stack.enter_context(Engine(options.db, handlers=handlers, **settings))
         reader = stack.enter_context(reading(options))
         ran = _run(options, engine, reader, source, (data, given["count"], given["timeout"]))
         if not options.json:

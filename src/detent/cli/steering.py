@@ -27,7 +27,7 @@ def door_to(options: Invocation, instance_id: str) -> Iterator[Door]:
     """Whoever can carry a request out, once the instance is known to be this tenant's."""
     with reading(options) as reader:
         find_instance(reader.store, instance_id, reader.tenant)
-    with reach(options.db) as door:
+    with reach(options.db, seal_key=options.seal_key) as door:
         yield door
 
 
@@ -95,7 +95,7 @@ def fork(options: Invocation, instance_id: str, *, data: str | None, **place: An
         made = visitor.fork(
             instance_id, seq=seq or 0, before=before or "", data=changed, dry_run=place["dry_run"]
         )
-    with reach(options.db) as door:
+    with reach(options.db, seal_key=options.seal_key) as door:
         _answer(options, door, instance_id, "fork", {"fork": made})
 
 

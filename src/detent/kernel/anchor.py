@@ -26,7 +26,10 @@ class AnchoredRoot(Struct, frozen=True, kw_only=True):
 
 
 class Anchor(Struct, frozen=True, kw_only=True):
-    """The newest seal and the root of every partition; `digest` covers all of it."""
+    """The newest seal and the root of every partition; `digest` covers all of it.
+
+    `signature` is in hex and stands outside the digest; empty when nobody signed.
+    """
 
     store: str
     tick: int
@@ -52,6 +55,11 @@ def anchor_digest(anchor: Anchor) -> str:
     """SHA-256 over everything an anchor says, in hex."""
     bare = msgspec.structs.replace(anchor, digest="", signature="")
     return hashlib.sha256(_encode(bare)).hexdigest()
+
+
+def with_signature(anchor: Anchor, signature: bytes) -> Anchor:
+    """The same anchor, signed."""
+    return msgspec.structs.replace(anchor, signature=signature.hex())
 
 
 def read_anchor(text: bytes | str) -> Anchor:

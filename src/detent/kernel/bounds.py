@@ -24,12 +24,12 @@ def too_large(where: str, size: int, limit: int) -> Failure:
 def rendered(template: Template, scope: Scope) -> Any:
     """Fill a template; what it puts together must not be nested deeper than a payload may be."""
     value = template.render(scope)
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(limits.PAYLOAD_DEPTH):
-        level = [child for each in level for child in _members(each)]
         if not level:
             return value
-    if any(isinstance(each, dict | list) for each in level):
+        level = _containers(level)
+    if level:
         most = limits.PAYLOAD_DEPTH
         raise ExpressionError(
             "expression.limit",
@@ -39,7 +39,11 @@ def rendered(template: Template, scope: Scope) -> Any:
     return value
 
 
-def _members(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _containers(level: list[Any]) -> list[Any]:
+    """The lists and objects one level deeper, each once however often it is named."""
+    found: dict[int, Any] = {}
+    for each in level:
+        for child in each.values() if isinstance(each, dict) else each:
+            if isinstance(child, dict | list):
+                found[id(child)] = child
+    return list(found.values())

@@ -7,7 +7,6 @@ from typing import Any
 
 from detent.kernel import ledger
 from detent.kernel.ending import advance
-from detent.kernel.lifecycle import refuse_move
 from detent.kernel.lifecycle_moves import cancel, pause, resume_instance
 from detent.kernel.migrate import migrate
 from detent.kernel.program import Program
@@ -19,7 +18,12 @@ from detent.model.errors import DetentError, RequestError
 from detent.model.inputs import Commanded
 from detent.model.snapshot import Frame
 
-_TARGET = {"pause": "paused", "resume": "scheduled", "cancel": "cancelled", "retry": "scheduled"}
+_NEEDS = {
+    "pause": "only an instance that is scheduled, running or waiting can be paused",
+    "resume": "only a paused instance can be resumed, or one whose pause is held",
+    "cancel": "only an instance that has not ended and is not being cancelled can be cancelled",
+    "retry": "only a failed instance can be retried",
+}
 _ACTIONS = ("happened", "failed", "skip", "again")
 
 
@@ -52,7 +56,7 @@ def _carry_out(run: Run, told: Commanded) -> Any:
         case "migrate":
             migrate(run, args)
     if not done:
-        raise refuse_move(snapshot.state, _TARGET[told.verb])
+        raise _refusal(told.verb, snapshot.state)
     return {"state": snapshot.state}
 
 
@@ -60,11 +64,7 @@ def retry(run: Run) -> None:
     """Go on from the failed nodes in a new generation; nothing completed is repeated."""
     snapshot = run.snapshot
     if snapshot.state != "failed" or snapshot.root is None:
-        raise RequestError(
-            "instance.transition",
-            f"only a failed instance can be retried; this one is {snapshot.state}",
-            source=snapshot.state,
-        )
+        raise _refusal("retry", snapshot.state)
     repeated = list(_failed_blocks(snapshot.root))
     for effect in snapshot.effects:
         if effect.kind == "call" and _stands_below(run.program, effect.block, repeated):
@@ -82,6 +82,12 @@ def retry(run: Run) -> None:
     run.held = False
     run.wake_up("retry")
     advance(run)
+
+
+def _refusal(verb: str, state: str) -> RequestError:
+    return RequestError(
+        "instance.transition", f"{_NEEDS[verb]}; this one is {state}", source=state, verb=verb
+    )
 
 
 def _failed_blocks(frame: Frame) -> Iterator[str]:

@@ -29,10 +29,10 @@ ALLOWED = Judgement(True)
 
 
 def judge(run: Run, path: str, start: int, acting: bool) -> tuple[int, Judgement | None]:
-    """Evaluate data policies from index `start`; stop at the first that refuses or at a user's own.
+    """Evaluate data policies from index `start`, up to the first refusal or user's own policy.
 
-    Returns the index reached and: a refusal, ALLOWED when all are done, or None where the handler of
-    that index must be asked first.
+    Returns the index reached and: a refusal, ALLOWED when all are done, or None where the
+    handler of that index must be asked first.
     """
     policies = run.snapshot.policies
     for index in range(start, len(policies)):

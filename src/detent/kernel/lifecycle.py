@@ -53,7 +53,7 @@ def refuse_move(source: str, target: str) -> RequestError:
     allowed = ", ".join(sorted(INSTANCE[source])) or "nothing: it is final"
     return RequestError(
         "instance.transition",
-        f"the instance is {source} and cannot become {target}; from {source} it can become {allowed}",
+        f"the instance is {source} and cannot become {target}; it can become {allowed}",
         source=source,
         target=target,
     )

@@ -70,6 +70,7 @@ class Link:
         "latest",
         "p",
         "root",
+        "sealed",
         "turn",
         "turns",
     )
@@ -83,6 +84,7 @@ class Link:
         self.got: list[bytes] = []  # heads met in the journal for the present turn
         self.turns = 0
         self.latest = 0  # the highest turn named by a journal row, though later than `end`
+        self.sealed = 0  # the last turn that a seal covers
         self.anchored: tuple[int, bytes] | None = None
         self._rows = rows
         self._awaited = awaited[::-1]  # roots that seals name, in order
@@ -157,6 +159,7 @@ class Link:
     def _meet(self) -> None:
         while self._awaited and self._awaited[-1] == self.root:
             self._awaited.pop()
+            self.sealed = self.turn
         if self.anchored is not None and self.anchored[0] == self.turn:
             if self.anchored[1] != self.root:
                 where = f"turn {self.turn} of partition {self.p}"

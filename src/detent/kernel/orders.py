@@ -33,6 +33,7 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         request=effect.request,
         mode="reconcile" if reconcile else "call",
         attempt=effect.attempt,
+        dispatch=effect.tries + effect.crashes,
         marked=effect.marked and not reconcile,
         doubt=effect.doubt,
         timeout_ms=effect.timeout_ms,

@@ -5,6 +5,8 @@ Such a row keeps its inputs untaken, says why, and leaves the snapshot as it was
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from detent.kernel.lifecycle import TERMINAL
@@ -31,7 +33,7 @@ def stand_by(before: bytes | None, body: Body, inputs: list[bytes], row: Row) ->
     """What such a row leaves: nothing is taken in and nothing moves."""
     detail = body.entries[0][2]
     state = "paused" if body.entries[0][0] == "run.paused" else ""
-    snapshot = _first(inputs, row) if before is None else _read(before)
+    snapshot = first_snapshot(inputs, row.tick) if before is None else _read(before)
     stored = before or b""
     if snapshot is not None:
         snapshot.version = row.seq
@@ -71,8 +73,12 @@ def _read(body: bytes) -> Snapshot | None:
         return None  # unreadable bytes are kept as they are
 
 
-def _first(inputs: list[bytes], row: Row) -> Snapshot | None:
-    """The snapshot of an instance that was set aside before its first step."""
+def first_snapshot(inputs: Sequence[bytes], tick: int) -> Snapshot | None:
+    """What an instance set aside before its first step is left with, from its start alone.
+
+    None when there is no start to read. Writing and replaying both begin here: the encoder leaves a
+    default out by identity, so equal values from elsewhere would give other bytes.
+    """
     try:
         told = decode_input(inputs[0])
     except (msgspec.MsgspecError, IndexError):
@@ -85,5 +91,6 @@ def _first(inputs: list[bytes], row: Row) -> Snapshot | None:
         namespace=told.namespace,
         definition=told.definition,
         priority=told.priority,
-        created=row.tick,
+        created=tick,
+        parent=None if told.parent is None else msgspec.to_builtins(told.parent),
     )

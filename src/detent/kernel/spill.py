@@ -32,7 +32,7 @@ def pack(snapshot: Snapshot) -> tuple[bytes, dict[str, bytes]]:
             if len(raw) > limits.BLOB_BYTES:
                 section[name] = {"$blob": _keep(raw, blobs)}
     for effect in snapshot.effects:
-        if len(effect.request) > limits.BLOB_BYTES:  # type: ignore[arg-type]
+        if len(effect.request) > limits.BLOB_BYTES:
             effect.request = Raw(_encode({"$blob": _keep(bytes(effect.request), blobs)}))
     if not blobs:
         return body, {}

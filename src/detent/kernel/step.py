@@ -77,8 +77,8 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
     snapshot = run.snapshot
     if snapshot.state not in TERMINAL:
         _settle_state(run)
-    snapshot.more = run.more and not run.held
     happened = bool(run.entries or inputs or run.more)
+    snapshot.more = run.more and not run.held and snapshot.state not in TERMINAL
     if happened:
         snapshot.version += 1
     due = next_due(snapshot, run.tick)

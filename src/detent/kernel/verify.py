@@ -22,6 +22,7 @@ from detent.kernel.anchor import Anchor
 from detent.kernel.chain import GENESIS, seal_of
 from detent.kernel.links import HASH_BYTES, Broken, ChainBroken, End, Link, TurnLike
 from detent.kernel.recording import blob_of, read_body
+from detent.kernel.signature import Check, Signatures, Witness
 from detent.kernel.standing import Labels, Stored, check_row
 from detent.model.ids import partition_of
 
@@ -47,6 +48,8 @@ class SealLike(Protocol):
     def roots(self) -> bytes: ...
     @property
     def digest(self) -> bytes: ...
+    @property
+    def signature(self) -> bytes: ...
 
 
 class Known(NamedTuple):
@@ -88,6 +91,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     later: int  # rows written while this ran, left to the next verification
     first_tick: int | None
     last_tick: int | None
+    unsealed: int  # turns behind the newest seal: no signature of a seal covers them
+    signatures: Signatures
     broken: Broken | None = None
 
 
@@ -107,9 +112,11 @@ class Chain:
         self.erased = False
 
 
-def verify(source: Source, anchor: Anchor | None = None) -> Verification:
-    """Walk everything once and report."""
-    walk = _Walk(source)
+def verify(
+    source: Source, anchor: Anchor | None = None, check: Check | None = None
+) -> Verification:
+    """Walk everything once and report; `check` says whether a signature is good."""
+    walk = _Walk(source, Witness(check))
     try:
         walk.run(anchor)
     except ChainBroken as found:
@@ -123,8 +130,9 @@ def verify(source: Source, anchor: Anchor | None = None) -> Verification:
 
 
 class _Walk:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, witness: Witness) -> None:
         self.source = source
+        self.witness = witness
         self.links: dict[int, Link] = {}
         self.chains: dict[int, Chain] = {}
         self.place = "seals"
@@ -145,11 +153,15 @@ class _Walk:
             later=self.later,
             first_tick=self.first_tick,
             last_tick=self.last_tick,
+            unsealed=sum(k.turn - k.sealed for k in self.links.values()),
+            signatures=self.witness.report(),
             broken=broken,
         )
 
     def run(self, anchor: Anchor | None) -> None:
         source = self.source
+        if anchor is not None:
+            self.witness.anchor(anchor)
         sealed = self._seals(anchor)
         ends = sorted(source.ends())
         if [end.p for end in ends] != list(range(len(ends))):
@@ -187,10 +199,13 @@ class _Walk:
                 digest = seal_of(digest, seal.n, seal.tick, [seal.roots])
                 if digest != seal.digest:
                     raise ChainBroken(where, "digest", digest, seal.digest)
+                self.witness.seal(seal.n, digest, seal.signature)
                 found.append(seal)
+        self.witness.end_of_seals()
         self.seals = len(found)
         if anchor is not None and anchor.seal:
-            there = found[anchor.seal - 1].digest.hex() if anchor.seal <= len(found) else "none"
+            known = 0 < anchor.seal <= len(found)
+            there = found[anchor.seal - 1].digest.hex() if known else "none"
             if there != anchor.seal_digest:
                 raise ChainBroken(f"seal {anchor.seal}", "seal", anchor.seal_digest, there)
         return found
@@ -214,7 +229,10 @@ class _Walk:
             link = self.links.get(each.p)
             if link is None:
                 raise ChainBroken("anchor", "partition", each.p, "none")
-            link.anchor(each.turn, bytes.fromhex(each.root))
+            try:
+                link.anchor(each.turn, bytes.fromhex(each.root))
+            except ValueError:
+                raise ChainBroken("anchor", "root", "hexadecimal digits", each.root) from None
 
     def _turns(self, p: int) -> Iterator[TurnLike]:
         after = _BEFORE_ALL

@@ -39,7 +39,8 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: Raw
     mode: str = "call"  # call | reconcile
     attempt: int = 1
-    dispatch: int = 0
+    dispatch: int = 0  # how often it was tried before; above 0 an earlier call may have been made
+    again: bool = False  # sent once more by a new writer: whoever has it already ignores this one
     marked: bool = False
     doubt: str = "repeatable"
     timeout_ms: int | None = None

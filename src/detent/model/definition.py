@@ -316,7 +316,7 @@ class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Definition(Struct, frozen=True, kw_only=True):
-    """A validated body with its canonical bytes and their SHA-256 in hex; made by `detent.definition`."""
+    """A validated body, its canonical bytes and their SHA-256; made by `detent.definition`."""
 
     body: Body
     canonical: bytes

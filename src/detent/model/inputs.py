@@ -150,7 +150,7 @@ Input = (
     | ChildEnded
 )
 
-_decoder = msgspec.json.Decoder(Input)
+_decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)
 _encoder = msgspec.json.Encoder()
 
 

@@ -19,7 +19,8 @@ class Submission(Struct, frozen=True, array_like=True, omit_defaults=True):
     """One input for one instance, as the bytes the journal will keep.
 
     `ack` is the number of a waiting caller, answered exactly once in `Decided.acks`; 0 when nobody
-    waits. `id` is the caller's own, for de-duplication. With `ask` the answer is the kernel's
+    waits. A negative one is the receipt of an outcome: it comes back in `Decided.taken` and such an
+    input is never refused, since nobody can make it again. `id` is the caller's own, for de-duplication. With `ask` the answer is the kernel's
     verdict, otherwise it says that the input is durable. `birth` makes the instance.
     """
 
@@ -38,7 +39,10 @@ class MarkRequest(Struct, frozen=True, array_like=True):
 
 
 class Control(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """An order to the writer itself: register, wake, advance, accept_clock, status, close."""
+    """An order to the writer itself: register, wake, advance, accept_clock, status, close.
+
+    `orphan` is a close that nobody asked for: whoever started the writer is gone, calls and all.
+    """
 
     verb: str
     ack: int = 0
@@ -58,8 +62,9 @@ class Decided(Struct, frozen=True):
 
     `marked` pairs an effect key with its dispatch number; `lost` are marks not won, whose calls
     must not be made; `recalled` are calls to cancel; `moved` names every instance whose state
-    changed. While the writer holds, `held` is the error code. `lease_until_ms` is by the engine's
-    clock: no call may start later; 0 where time does not run by itself.
+    changed; `taken` are the receipts of outcomes that need not be sent again. While the writer
+    holds, `held` is the error code. `lease_until_ms` is by the engine's clock: no call may start
+    later; 0 where time does not run by itself, or where this says nothing about the lease.
     """
 
     orders: list[Order] = field(default_factory=list)
@@ -68,6 +73,7 @@ class Decided(Struct, frozen=True):
     recalled: list[str] = field(default_factory=list)
     acks: list[tuple[int, Verdict]] = field(default_factory=list)
     moved: list[tuple[str, str]] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
     held: str = ""
     lease_until_ms: int = 0
 
@@ -83,6 +89,7 @@ class _Wire(Struct, array_like=True):
     recalled: list[str]
     acks: list[tuple[int, Verdict]]
     moved: list[tuple[str, str]]
+    taken: list[int]
     held: str
     lease_until_ms: int
 
@@ -106,9 +113,8 @@ def encode_decided(decided: Decided) -> bytes:
     """The turn's results as they travel to another process."""
     d = decided
     orders = [_row_of(order) for order in d.orders]
-    return _pack(
-        _Wire(orders, d.marked, d.lost, d.recalled, d.acks, d.moved, d.held, d.lease_until_ms)
-    )
+    lists = (orders, d.marked, d.lost, d.recalled, d.acks, d.moved, d.taken)
+    return _pack(_Wire(*lists, d.held, d.lease_until_ms))
 
 
 def decode_decided(body: bytes) -> Decided:
@@ -121,6 +127,7 @@ def decode_decided(body: bytes) -> Decided:
         recalled=wire.recalled,
         acks=wire.acks,
         moved=wire.moved,
+        taken=wire.taken,
         held=wire.held,
         lease_until_ms=wire.lease_until_ms,
     )

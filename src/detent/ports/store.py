@@ -273,7 +273,7 @@ class Store(Protocol):
     def acquire(
         self, owner: Owner, partitions: Iterable[int], now_ms: int, lease_until_ms: int
     ) -> list[Partition]:
-        """Take partitions whose lease is free or over (fence_epoch + 1); `store.owned` if none is."""
+        """Take partitions whose lease is free or over (epoch + 1); `store.owned` if none is."""
 
     def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
         """Idle renewal by the guarded UPDATE without turn + 1; (p, fence_epoch) pairs."""

@@ -34,6 +34,7 @@ class Batch:
         "marks",
         "orders",
         "recalled",
+        "receipts",
         "replies",
         "roots",
         "seal",
@@ -54,6 +55,7 @@ class Batch:
         self.arrivals: list[NewArrival] = []
         self.taken: list[tuple[str, Verdict | None]] = []
         self.replies: list[tuple[int, Verdict]] = []
+        self.receipts: list[int] = []  # of outcomes this commit takes in
         self.orders: list[Order] = []
         self.withdrawn: list[str] = []
         self.recalled: list[str] = []
@@ -78,10 +80,14 @@ def gather(parts: Parts, batch: Batch) -> None:
         elif decision.due != hot.due:
             batch.dues.append((hot.n, decision.due))
             batch.heads.setdefault(hot.p, [])
+        answers = False
         for told in entry.inputs:
-            if told.id or told.ack:
-                _add_answers(parts, batch, entry, decision)
-                break
+            if told.ack < 0:
+                batch.receipts.append(told.ack)
+            elif told.id or told.ack:
+                answers = True
+        if answers:
+            _add_answers(parts, batch, entry, decision)
         if twins and entry.id in twins:
             batch.replies += [
                 (twin.ack, born_already(twin)) for twin in twins[entry.id] if twin.ack
@@ -205,7 +211,7 @@ def _add_answers(parts: Parts, batch: Batch, entry: Ready, decision: Decision) -
         if verdict is None:
             made = {"id": told.instance} if told.birth is not None else None
             verdict = Verdict(id=told.id, result=made)
-        if told.ack:
+        if told.ack > 0:
             batch.replies.append((told.ack, verdict))
         if told.id:
             batch.taken.append((told.id, verdict))

@@ -105,6 +105,7 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
         parts.recovery.ordered.update(order.key for order in batch.orders)
     out.recalled += batch.recalled
     out.acks += batch.replies
+    out.taken += batch.receipts
     _settle_inbox(parts, batch)
     _settle_marks(parts, batch, committed.marked)
     if batch.arrivals:
@@ -133,7 +134,26 @@ def _settle_marks(parts: Parts, batch: Batch, won: Sequence[str]) -> None:
         return
     marked, lost = parts.marks.settle(won)
     parts.out.marked += marked
-    parts.out.lost += lost
+    if lost:
+        _answer_again(parts, lost)
+
+
+def _answer_again(parts: Parts, wanted: Sequence[str]) -> None:
+    """Marks not won: those our dispatcher has already are answered with their number.
+
+    It asks only for calls it has not made, so it asked an earlier writer and was not answered.
+    """
+    try:
+        stored = parts.store.flights(wanted)
+    except StoreError:
+        parts.marks.request(wanted)  # the turn itself is durable: these are asked again by the next
+        return
+    for key in wanted:
+        flight = stored.get(key)
+        if flight is not None and parts.our_mark(flight):
+            parts.out.marked.append((key, flight.dispatch))
+        else:
+            parts.out.lost.append(key)
 
 
 def _keep_messages(parts: Parts, batch: Batch, committed: Committed) -> None:

@@ -107,6 +107,9 @@ def _carry_out(parts: Parts, control: Control) -> Any:
             parts.hold.retry_at = 0
         case "close":
             parts.closing = True
+        case "orphan":
+            parts.orphaned = not parts.closing
+            parts.closing = True
         case "status":
             pass
         case _:

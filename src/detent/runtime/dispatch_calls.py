@@ -4,6 +4,9 @@ An order is queued in its lane (async or plain). When the lane has room, an orde
 mark asks for it; the others, and those whose mark was won, start while nothing holds and the lease
 is valid. A call ends once: by its outcome, its timeout or its recall. What its function says after
 that is submitted too, and settles nothing that is settled.
+
+An outcome carries a receipt, and is remembered until that comes back. So when a new writer orders
+again what it finds open, those calls that are here, or whose outcome is on its way, are known.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from detent.runtime.dispatch_port import Performers
 
 Item = Submission | MarkRequest | Control
+_Name = tuple[str, int, str]  # effect key, try, mode
 
 _LEASE_LOOK_S = 0.05
 
@@ -65,10 +69,25 @@ class Calls:
         self._ready: deque[Call] = deque()
         self.parking = Parking()
         self._outcomes: list[Submission] = []
+        self._receipt = 0  # of the last outcome; they count downwards
+        self._told: dict[int, _Name] = {}  # outcomes whose receipt is not back
         self._flushing = False
         self._looking = False
         self._held = ""
         self._drained: asyncio.Event | None = None  # there once the dispatcher closes
+
+    def take(self, orders: Sequence[Order]) -> None:
+        """Queue orders, but for those sent again that are here or were performed."""
+        told: frozenset[_Name] | None = None
+        for order in orders:
+            if order.again:
+                if told is None:
+                    told = frozenset(self._told.values())
+                call = self._live.get(order.key)
+                name = _name_of(order)
+                if name in told or (call is not None and _name_of(call.order) == name):
+                    continue
+            self.accept(order)
 
     def accept(self, order: Order, batch: Batch | None = None) -> None:
         """Queue an order; one whose handler is not registered is parked until it is."""
@@ -123,6 +142,11 @@ class Calls:
         elif call.claimed():
             self._end(call, not_called(call.order, call.dispatch))
         # else a plain function is running: it ends by itself and tells its real outcome
+
+    def taken(self, receipts: Sequence[int]) -> None:
+        """These outcomes need not be remembered any more."""
+        for receipt in receipts:
+            self._told.pop(receipt, None)
 
     def hold(self, code: str) -> None:
         """While the writer holds nothing starts and outcomes are kept."""
@@ -234,7 +258,9 @@ class Calls:
             self._tell(order, body)
 
     def _tell(self, order: Order, body: bytes) -> None:
-        self._outcomes.append(Submission(order.instance, body))
+        self._receipt -= 1
+        self._told[self._receipt] = _name_of(order)
+        self._outcomes.append(Submission(order.instance, body, self._receipt))
         self._flush_soon()
 
     def _flush_soon(self) -> None:
@@ -267,6 +293,11 @@ class Calls:
     def _look(self) -> None:
         self._looking = False
         self.pump()
+
+
+def _name_of(order: Order) -> _Name:
+    """What tells one try of an effect from another."""
+    return order.key, order.dispatch, order.mode
 
 
 def _disarm(call: Call) -> None:

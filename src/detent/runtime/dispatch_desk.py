@@ -1,9 +1,9 @@
 """What is on its way to the writer, and who waits for its answer; one desk per link.
 
-When a writer is lost, everybody who waits is told, once, through the same door as an answer would
-come: callers that the store is unavailable, the dispatcher that its marks were not won. Outcomes
-that were not handed over yet are kept for the writer's successor, since nobody can send them again;
-so is what the writer was told about handlers.
+When a writer is lost, every caller who waits is told that the store is unavailable, once, through
+the same door as an answer would come. What nobody can send again goes to the writer's successor:
+outcomes until their receipt is back, whether or not the lost writer had got them, start marks that
+were not answered, and what was said about handlers. When there is no successor, the marks are lost.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Desk:
         self._swap = threading.Lock()  # nobody may be between noting and queueing when it is lost
         self._decided: Callable[[Decided], None] | None = None
         self._acks: dict[int, None] = {}
+        self._outcomes: dict[int, Submission] = {}  # by receipt
         self._marks: dict[str, None] = {}
         self._handlers: Control | None = None
         self._shut: RequestError | StoreError | None = None
@@ -69,8 +70,10 @@ class Desk:
                 if isinstance(item, MarkRequest):
                     self._marks.update(dict.fromkeys(item.keys))
                     continue
-                if item.ack:
+                if item.ack > 0:
                     self._acks[item.ack] = None
+                elif item.ack and isinstance(item, Submission):
+                    self._outcomes[item.ack] = item
                 if isinstance(item, Control) and item.verb == "register":
                     self._handlers = Control("register", args=item.args)
             self.inbox.put(items)
@@ -79,6 +82,8 @@ class Desk:
         """Hand out what a turn decided."""
         for ack, _verdict in decided.acks:
             self._acks.pop(ack, None)
+        for receipt in decided.taken:
+            self._outcomes.pop(receipt, None)
         for key, _dispatch in decided.marked:
             self._marks.pop(key, None)
         for key in decided.lost:
@@ -86,20 +91,30 @@ class Desk:
         if self._decided is not None:
             self._decided(decided)
 
-    def lose(self, reason: str) -> None:
-        """The writer is gone: answer everybody who waits, keep outcomes and handlers."""
+    def lose(self, reason: str, *, succeeded: bool) -> None:
+        """The writer is gone: answer everybody who waits, leave the rest to its successor."""
+        lost: list[str] = []
         with self._swap:
             before, self.inbox = self.inbox, Inbox()
-            kept: list[Item] = [] if self._handlers is None else [self._handlers]
-            for batch in before.get_batch(0):
-                kept += [told for told in batch.inputs if not told.ack]
-            self.inbox.put(kept)
             acks, self._acks = self._acks, {}
-            marks, self._marks = self._marks, {}
+            if succeeded:
+                self.inbox.put(self._legacy(before))
+            else:
+                lost, self._marks = list(self._marks), {}
         gone = Verdict(id="", ok=False, code="store.unavailable", message=reason)
         if self._decided is not None:
             answers = [(ack, gone) for ack in acks]
-            self._decided(Decided(lost=list(marks), acks=answers, held="store.unavailable"))
+            self._decided(Decided(lost=lost, acks=answers, held="store.unavailable"))
+
+    def _legacy(self, before: Inbox) -> list[Item]:
+        """What a new writer is told first."""
+        items: list[Item] = [] if self._handlers is None else [self._handlers]
+        if self._marks:
+            items.append(MarkRequest(list(self._marks)))
+        items += self._outcomes.values()
+        for batch in before.get_batch(0):
+            items += [told for told in batch.inputs if not told.ack]
+        return items
 
     def shut(self, error: RequestError | StoreError) -> None:
         """Nothing more is taken in; this is what callers are told."""

@@ -145,14 +145,15 @@ class Dispatcher:
         while arrived:
             decided = arrived.popleft()
             calls.hold(decided.held)
-            for order in decided.orders:
-                calls.accept(order)
+            calls.take(decided.orders)
             for key in decided.recalled:
                 calls.recall(key)
             for key in decided.lost:
                 calls.lost(key)
             for key, dispatch in decided.marked:
                 calls.won(key, dispatch)
+            if decided.taken:
+                calls.taken(decided.taken)
         calls.pump()
 
     def _unpark(self) -> None:

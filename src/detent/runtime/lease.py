@@ -36,6 +36,7 @@ class Lease:
 
     __slots__ = (
         "_clock",
+        "_opened",
         "_renew_at",
         "_settings",
         "_store",
@@ -45,6 +46,9 @@ class Lease:
         "heads",
         "owned",
         "owner",
+        "resumed",
+        "resuming",
+        "successor",
         "tick",
         "until_ms",
     )
@@ -64,6 +68,10 @@ class Lease:
         self.until_ms = 0
         self.clean = False  # the former owner closed: what it did not call, nobody called
         self.foreign_until_ms = 0  # until then calls of a former owner may still be running
+        self.successor = False  # a writer of the same engine was here before; its calls go on
+        self.resuming = False  # our dispatcher may have orders from before the last acquisition
+        self.resumed: frozenset[int] = frozenset()  # partitions that were ours all the while
+        self._opened = False
 
     def acquire(self) -> None:
         """Take every wanted partition that can be had; `store.owned` if there is none."""
@@ -77,6 +85,10 @@ class Lease:
             (row.lease_until_ms for row in former if row.owner in alive), default=0
         )
         self.clean = all(row.owner == "" for row in former)
+        self.resuming = self.successor or self._opened
+        ours = [row.p for row in former if self.resuming and row.owner == self.owner.id]
+        self.resumed = frozenset(ours)
+        self._opened = True
         self._adopt(rows)
         self.until_ms = until
 

@@ -2,8 +2,9 @@
 
 `start` returns when the writer owns its store, or raises why it cannot. `submit` leaves items in a
 queue and returns at once; whatever has gathered travels together. What turns decide is handed to
-the callback, on a thread of the link. A writer that stops unasked is started once more, unless it
-had just been started again; meanwhile callers are told `store.unavailable` and calls are held.
+the callback, on a thread of the link. A writer that stops unasked is followed by another, unless it
+had just been started again; meanwhile callers are told `store.unavailable` and no call begins. The
+calls that run go on: their process and its lock on the store outlive the writer.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     Run = Callable[[Any, Inbox, Callable[[Decided], None]], None]
 
+FIRST, SUCCESSOR = "first", "successor"
+
 _BUFFER_BYTES = 1 << 20
 _IDLE_S = 3600.0
 _LAST_FRAMES_S = 5.0
@@ -66,6 +69,11 @@ class _Service:
         if self._failure is not None:
             raise self._failure
 
+    @property
+    def owned(self) -> bool:
+        """Whether a writer has owned the store: those that come now follow it."""
+        return self._ready.is_set()
+
     def deliver(self, decided: Decided) -> None:
         self.desk.deliver(decided)
         self._ready.set()
@@ -78,7 +86,7 @@ class _Service:
             self._thread.join(WRITER_STOP_MS / 1000)
 
     def _serve(self) -> None:
-        while True:
+        while not (self.closing and self.owned):
             born = time.monotonic()
             try:
                 self._live()
@@ -105,15 +113,15 @@ class _Service:
         self._spare = 0
         if not again:
             self.desk.shut(StoreError("store.unavailable", f"{reason}; open the engine again"))
-        self.desk.lose(reason)
+        self.desk.lose(reason, succeeded=again)
         return again
 
 
 class ThreadLink:
     """A writer in a thread of this process; items are handed over as they are."""
 
-    def __init__(self, factory: Callable[[], Any], run: Run = run_writer) -> None:
-        """`factory` makes a writer, on the thread that will run it."""
+    def __init__(self, factory: Callable[[bool], Any], run: Run = run_writer) -> None:
+        """`factory(successor)` makes a writer, on the thread that will run it."""
         self._factory = factory
         self._run = run
         self._service = _Service(self._live, "detent-writer")
@@ -131,15 +139,23 @@ class ThreadLink:
         self._service.close()
 
     def _live(self) -> None:
-        self._run(self._factory(), self._service.desk.inbox, self._service.deliver)
+        service = self._service
+        self._run(self._factory(service.owned), service.desk.inbox, service.deliver)
 
 
 class ProcessLink:
     """A writer in a process of its own, reached through a pair of sockets."""
 
-    def __init__(self, arguments: bytes, command: Sequence[str] = ()) -> None:
-        """`arguments` goes to the child's standard input; the socket is its last argument."""
+    def __init__(
+        self, arguments: bytes, command: Sequence[str] = (), descriptors: Sequence[int] = ()
+    ) -> None:
+        """`arguments` goes to the child's standard input, `descriptors` stay open in it.
+
+        Its last two arguments say whether it is the `first` writer or a `successor`, and the number
+        of its socket.
+        """
         self._arguments = arguments
+        self._descriptors = tuple(descriptors)
         self._command = list(command) or [sys.executable, "-m", "detent.bootstrap.writer_main"]
         self._service = _Service(self._live, "detent-link")
         self._child: subprocess.Popen[bytes] | None = None
@@ -193,10 +209,11 @@ class ProcessLink:
         with far:
             number = far.fileno()
             # A session of its own: Ctrl-C in a terminal is for the parent, which closes the child.
+            rank = SUCCESSOR if self._service.owned else FIRST
             child = self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [*self._command, str(number)],
+                [*self._command, rank, str(number)],
                 stdin=subprocess.PIPE,
-                pass_fds=(number,),
+                pass_fds=(number, *self._descriptors),
                 start_new_session=True,
             )
         if child.stdin is not None:
@@ -267,7 +284,7 @@ def _send_all(near: socket.socket, inbox: Inbox, over: threading.Event) -> None:
                     near.sendall(data)
         except OSError:  # the child is gone; the receiver sees it too and tells everybody
             for batch in batches:
-                inbox.put(batch)  # outcomes among them are kept; told twice, the first settles
+                inbox.put(batch)  # the desk knows what of it a successor must be told
             return
 
 
@@ -279,6 +296,6 @@ def _read_all(near: socket.socket, inbox: Inbox, ended: threading.Event) -> None
                 inbox.put(decode_submit(body))
     except OSError:
         pass  # the same end, less politely
-    inbox.put([Control("close")])
+    inbox.put([Control("orphan")])  # after a close it means nothing
     if not ended.wait(WRITER_STOP_MS / 1000):
         os._exit(os.EX_TEMPFAIL)  # it hangs in a store that nobody waits for any more

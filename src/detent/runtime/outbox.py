@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Outbox:
     """The lists of the next `Decided`; only durable results may be put here."""
 
-    __slots__ = ("acks", "lost", "marked", "moved", "news", "orders", "recalled")
+    __slots__ = ("acks", "lost", "marked", "moved", "news", "orders", "recalled", "taken")
 
     def __init__(self) -> None:
         self.news = False  # something outside the lists changed: hold or lease
@@ -26,11 +26,14 @@ class Outbox:
         self.recalled: list[str] = []
         self.acks: list[tuple[int, Verdict]] = []
         self.moved: list[tuple[str, str]] = []
+        self.taken: list[int] = []
 
     def answer(self, ack: int, verdict: Verdict) -> None:
-        """Answer a caller, if one waits."""
-        if ack:
+        """Answer a caller, if one waits; an outcome's receipt goes back whatever the answer."""
+        if ack > 0:
             self.acks.append((ack, verdict))
+        elif ack:
+            self.taken.append(ack)
 
     def empty(self) -> bool:
         """Whether there is nothing to tell."""
@@ -42,6 +45,7 @@ class Outbox:
             or self.marked
             or self.lost
             or self.recalled
+            or self.taken
         )
 
     def take(self, held: str, lease_until_ms: int) -> Decided | None:
@@ -55,6 +59,7 @@ class Outbox:
             self.recalled,
             self.acks,
             self.moved,
+            self.taken,
             held,
             lease_until_ms,
         )

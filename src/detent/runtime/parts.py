@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from detent.model.decision import HandlerSpec, Verdict
     from detent.model.link import Submission, Submit
-    from detent.ports.store import Arrival, NewArrival, Owner, Store
+    from detent.ports.store import Arrival, Flight, NewArrival, Owner, Store
     from detent.runtime.clock import TurnClock
     from detent.runtime.settings import WriterSettings
 
@@ -82,6 +82,7 @@ class Parts:
         "lost",
         "marks",
         "meta",
+        "orphaned",
         "out",
         "programs",
         "queue",
@@ -116,7 +117,7 @@ class Parts:
         self.out = Outbox()
         self.hold = Hold()
         self.programs = Programs(store)
-        self.seals = Seals(store, meta.partitions)
+        self.seals = Seals(store, meta.partitions, settings.seal_every_turns)
         self.lease = Lease(store, clock, settings, owner, meta)
         self.facts = Facts(
             handlers={}, given={}, epoch_ms=meta.epoch_ms, resolution_ms=meta.resolution_ms
@@ -132,7 +133,14 @@ class Parts:
         self.watchers: list[int] = []  # callers who asked for the status after the turn
         self.turns = 0
         self.closing = False
+        self.orphaned = False  # closing because whoever made the calls is gone
         self.forgetting = False  # old ids are left to drop
+
+    def our_mark(self, flight: Flight) -> bool:
+        """Whether a start mark is of this engine's life: its call may be running here."""
+        lease = self.lease
+        mine = flight.dispatcher == lease.owner.id
+        return mine and (lease.successor or flight.dispatch >= self.marks.first)
 
     def register(self, handlers: Mapping[str, HandlerSpec]) -> None:
         """Tell the kernel what is known of handlers from now on."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.quarantined import first_snapshot
 from detent.kernel.spill import pack_input
 from detent.kernel.standing import QUARANTINED
 from detent.model.decision import Decision, Verdict
-from detent.model.inputs import Started, decode_input
 from detent.model.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from detent.runtime.intake import born_already
 
@@ -98,14 +98,10 @@ def _read(body: bytes) -> Snapshot | None:
 
 def _first_snapshot(store: Store, entry: Ready, hot: Hot, tick: int) -> Snapshot:
     """What is known of an instance whose row somebody left and whose first step failed."""
-    row = store.instance(hot.id)
-    parent = None
-    try:
-        told = decode_input(entry.inputs[0].body)
-        if isinstance(told, Started) and told.parent is not None:
-            parent = msgspec.to_builtins(told.parent)
-    except (msgspec.MsgspecError, IndexError):
-        pass  # the row says enough to show it
+    snapshot = first_snapshot([told.body for told in entry.inputs], tick)
+    if snapshot is not None:
+        return snapshot
+    row = store.instance(hot.id)  # says enough to show it
     return Snapshot(
         id=hot.id,
         tenant="default" if row is None else row.tenant,
@@ -113,7 +109,6 @@ def _first_snapshot(store: Store, entry: Ready, hot: Hot, tick: int) -> Snapshot
         definition=hot.definition,
         priority=hot.priority,
         created=tick,
-        parent=parent,
     )
 
 

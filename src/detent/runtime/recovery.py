@@ -7,6 +7,10 @@ and the kernel is told (`EffectDoubted`), which counts crashes and does what the
 allows. A call whose dispatcher's lease is valid is left alone and looked at again; age is never a
 reason. Marks under our own name with a number below our first are of an earlier life.
 
+A writer that follows another one of the same engine finds the dispatcher alive: nothing of it is
+doubted. What it has marked it is calling, or asks for again; of the rest the orders may have been
+lost on the way, so they go out once more (`again`) and it ignores those it has.
+
 Effects ordered by this very process while the walk goes on are not its business.
 """
 
@@ -34,6 +38,7 @@ CHUNK = 256
 
 
 class _Found(NamedTuple):
+    p: int
     snapshot: Snapshot
     definition: str
     effects: list[OpenEffect]
@@ -90,7 +95,7 @@ def _open_effects(row: Loaded) -> _Found | None:
         if effect.state == "planned"
         or (effect.state == "needs_reconcile" and effect.next_try is None)
     ]
-    return _Found(snapshot, row.definition, effects)
+    return _Found(row.p, snapshot, row.definition, effects)
 
 
 def _recover_effect(
@@ -111,8 +116,8 @@ def _recover_effect(
     elif marked and flight is not None:
         if flight.dispatcher:
             _doubt(parts, found.snapshot.id, effect.key, flight.dispatch)
-    elif state.full and parts.lease.clean:
-        _order_again(parts, found, effect)  # closed, not crashed: no strike
+    elif state.full and (parts.lease.clean or found.p in parts.lease.resumed):
+        _order_again(parts, found, effect)  # closed or going on, not crashed: no strike
     elif state.full:
         _doubt(parts, found.snapshot.id, effect.key, 0)
 
@@ -134,7 +139,8 @@ def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
         _doubt(parts, snapshot.id, effect.key, 0)  # the step that takes this is quarantined
         return
     parts.recovery.ordered.add(effect.key)
-    parts.out.orders.append(order)
+    again = parts.lease.resuming
+    parts.out.orders.append(msgspec.structs.replace(order, again=True) if again else order)
 
 
 def _doubt(parts: Parts, instance: str, key: str, dispatch: int) -> None:
@@ -152,9 +158,7 @@ def _valid_dispatchers(parts: Parts) -> frozenset[str]:
 
 def _may_run(parts: Parts, flight: Flight, valid: frozenset[str]) -> bool:
     """Whether the call of a start mark may be running now."""
-    if flight.dispatcher == parts.lease.owner.id:
-        return flight.dispatch >= parts.marks.first
-    return flight.dispatcher in valid
+    return parts.our_mark(flight) or flight.dispatcher in valid
 
 
 def _recheck(parts: Parts) -> None:

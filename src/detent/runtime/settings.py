@@ -21,3 +21,4 @@ class WriterSettings(Struct, frozen=True, kw_only=True):
     max_clock_jump_ms: int = limits.MAX_CLOCK_JUMP_MS
     stale_instance_threshold_secs: int = 300
     cache_bytes: int = 64 * 1024 * 1024
+    seal_every_turns: int = limits.SEAL_EVERY_TURNS

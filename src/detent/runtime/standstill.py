@@ -33,12 +33,12 @@ def go_on(parts: Parts) -> None:
 def refuse_callers(parts: Parts) -> None:
     """Answer everybody who waits with the code of the hold; nothing of theirs was written."""
     inbox = parts.inbox
-    _refuse(parts, (told for told in inbox.inputs if told.ack))
-    kept = [told for told in inbox.inputs if not told.ack]
+    _refuse(parts, [told for told in inbox.inputs if told.ack > 0])
+    kept = [told for told in inbox.inputs if told.ack <= 0]
     inbox.inputs.clear()
     inbox.inputs.extend(kept)
     for entry in parts.queue.entries():
-        if any(told.ack for told in entry.inputs):
+        if any(told.ack > 0 for told in entry.inputs):
             _refuse_entry(parts, entry)
     for twins in inbox.twins.values():
         _refuse(parts, twins)
@@ -50,8 +50,8 @@ def refuse_callers(parts: Parts) -> None:
 
 
 def _refuse_entry(parts: Parts, entry: Ready) -> None:
-    refused = [told for told in entry.inputs if told.ack]
-    kept = [told for told in entry.inputs if not told.ack]
+    refused = [told for told in entry.inputs if told.ack > 0]
+    kept = [told for told in entry.inputs if told.ack <= 0]
     if entry.birth is not None and any(told.birth is not None for told in refused):
         refused, kept = entry.inputs, []  # what was sent to one that is not born goes with it
     entry.inputs = kept

@@ -13,6 +13,7 @@ from detent.runtime.turn import jumped, lease_until, take_over, turn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from detent.ports.signer import Signer
     from detent.ports.store import Owner, Store
     from detent.runtime.clock import TurnClock
     from detent.runtime.settings import WriterSettings
@@ -45,6 +46,14 @@ class Writer:
         """`own_store` says that nobody else uses the connection, so that it is closed here."""
         self._parts = Parts(store, clock, settings, owner, chance)
         self._own = own_store
+
+    def sign_with(self, signer: Signer | None) -> None:
+        """Sign every seal from now on, or none."""
+        self._parts.seals.signer = signer
+
+    def succeed(self) -> None:
+        """Before opening: it follows a writer of the same engine, whose calls go on."""
+        self._parts.lease.successor = True
 
     def open(self) -> Decided:
         """Acquire partitions and plan recovery; its orders come with the following turns."""
@@ -104,12 +113,21 @@ class Writer:
         return parts.out.take("engine.closed", 0)
 
     def close(self) -> None:
-        """Release the lease, and the store if it is this writer's own."""
+        """Release the lease, and the store if it is this writer's own.
+
+        An orphan keeps the lease: its calls died with their process, and a lease that was not given
+        up tells the next owner so.
+        """
         try:
-            self._parts.lease.release()
+            if not self._parts.orphaned:
+                self._parts.lease.release()
         finally:
-            if self._own:
-                self._parts.store.close()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """It fell over: the lease stays, since calls it has ordered may be running."""
+        if self._own:
+            self._parts.store.close()
 
 
 def run_writer(writer: Writer, inbox: Batches, publish: Callable[[Decided], None]) -> None:
@@ -127,5 +145,7 @@ def run_writer(writer: Writer, inbox: Batches, publish: Callable[[Decided], None
         farewell = writer.dismiss()
         if farewell is not None:
             publish(farewell)
-    finally:
-        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+    writer.close()

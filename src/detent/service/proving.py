@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from detent.kernel.anchor import Anchor, anchor_of
+from detent.kernel.anchor import Anchor, anchor_of, with_signature
 from detent.kernel.chain import GENESIS
 from detent.kernel.debug import Debugger
 from detent.kernel.fork import ForkRequest, entered_at, fork
 from detent.kernel.links import End
 from detent.kernel.replay import UNKNOWN, FactChange, Replay, recompute, replay
+from detent.kernel.signature import Check, anchor_message
 from detent.kernel.verify import Known, Verification, verify
 from detent.kernel.whatif import Changes, WhatIf, what_if
 from detent.model import limits
@@ -22,25 +23,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from detent.model.inputs import Forked
+    from detent.ports.signer import Signer
     from detent.ports.store import InstanceRow, JournalRow, Loaded, Seal, Store, TurnRow
 
 _INSTANCES_AT_ONCE = 2_000
 
 
-def verify_store(store: Store, anchor: Anchor | None = None) -> Verification:
-    """Verify everything the chain covers; with an anchor, also that no tail was cut."""
-    return verify(_Reader(store), anchor)
+def verify_store(
+    store: Store, anchor: Anchor | None = None, check: Check | None = None
+) -> Verification:
+    """Verify everything the chain covers; an anchor proves the tail, a check the signatures."""
+    return verify(_Reader(store), anchor, check)
 
 
-def make_anchor(store: Store) -> Anchor:
-    """The heads of all chains as they are now; keep it somewhere else."""
+def make_anchor(store: Store, signer: Signer | None = None) -> Anchor:
+    """The heads of all chains as they are now, signed if there is a signer; keep it elsewhere."""
     newest = (0, GENESIS)
     for seal in _seals(store):
         newest = (seal.n, seal.digest)
     heads = store.partitions()
     tick = max((each.tick for each in heads), default=0)
     ordered = sorted((each.p, each.turn, each.root) for each in heads)
-    return anchor_of(store.meta().store_id, tick, newest, ordered)
+    made = anchor_of(store.meta().store_id, tick, newest, ordered)
+    return made if signer is None else with_signature(made, signer.sign(anchor_message(made)))
 
 
 def replay_instance(store: Store, instance: str, tenant: str | None) -> Replay:

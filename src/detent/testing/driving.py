@@ -71,6 +71,8 @@ class Drive:
 
     def _play(self) -> None:
         script = self._world.script
+        if self._progress.acted:  # an idle engine writes no tick; the world's time goes on
+            self._drive_to(script[self._progress.acted - 1].tick)
         while self._progress.acted < len(script):
             action = script[self._progress.acted]
             if not (self._world.traits.wild and action.tick == self._now):

@@ -7,7 +7,7 @@ is an instance and a node path: the same in every run of one world, whatever was
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 class Deed(NamedTuple):
@@ -19,6 +19,16 @@ class Deed(NamedTuple):
     handler: str
     doubt: str
     result: Any = None
+
+
+class Books(Protocol):
+    """What providers write to, wherever it is kept."""
+
+    def add(self, deed: Deed) -> None: ...
+    def apply(self, deed: Deed) -> Any: ...
+    def count(self, what: str, key: str) -> int: ...
+    def happened(self, key: str) -> bool: ...
+    def result(self, key: str) -> Any: ...
 
 
 class Outside:
@@ -50,6 +60,12 @@ class Outside:
     def result(self, key: str) -> Any:
         """What the effective call with this key answered."""
         return self._results[key]
+
+    def apply(self, deed: Deed) -> Any:
+        """Let a call take effect; one with a key that a keyed provider knows changes nothing."""
+        if deed.doubt != "keyed" or not self.happened(deed.key):
+            self.add(deed)
+        return self._results[deed.key]
 
     def until(self, length: int) -> Outside:
         """The world as it was when its record had that length."""

@@ -26,7 +26,7 @@ from detent.handlers import (
     policy,
     skip,
 )
-from detent.testing.outside import Deed, Outside
+from detent.testing.outside import Books, Deed
 
 CLASSES = {
     "note": "repeatable",
@@ -45,14 +45,14 @@ def place_of(ctx: HandlerContext) -> str:
 class Providers:
     """All handlers of one world, over its record."""
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: Books) -> None:
         self._outside = outside
 
     def handlers(self) -> list[Any]:
         """What an engine registers."""
         options: dict[str, dict[str, Any]] = {
             "put": {"withdrawable": False},
-            "book": {"reconcile": self._find_out},
+            "book": {"reconcile": self._asked},
         }
         acting = [self._acting(name, options.get(name, {})) for name in CLASSES]
         return [*acting, self._guard()]
@@ -63,14 +63,15 @@ class Providers:
         async def act(
             ctx: HandlerContext, act: str = "ok", times: int = 0, size: int = 0, **_rule: Any
         ) -> dict[str, Any]:
-            return self._perform(ctx, name, (act, times, size))
+            return self.perform(ctx, name, (act, times, size))
 
         act.__name__ = name
         return handler(name, on_doubt=doubt, **options)(act)
 
-    def _perform(
+    def perform(
         self, ctx: HandlerContext, name: str, told: tuple[str, int, int]
     ) -> dict[str, Any]:
+        """One call of a provider, told how it goes as (act, times, size)."""
         act, times, size = told
         outside, doubt, key = self._outside, CLASSES[name], ctx.key
         before = outside.count("call", key)
@@ -83,18 +84,15 @@ class Providers:
         if act == "puzzle" or (act == "refuse" and first):
             outside.add(Deed("refused", key, place_of(ctx), name, doubt))
             raise RuntimeError("no answer")
-        if not outside.happened(key) or doubt not in ("keyed",):
-            block = ctx.node.rpartition("/")[2]
-            result = {block: {"node": ctx.node, "body": "x" * size} if size else ctx.node}
-            outside.add(Deed("applied", key, place_of(ctx), name, doubt, result))
+        block = ctx.node.rpartition("/")[2]
+        result = {block: {"node": ctx.node, "body": "x" * size} if size else ctx.node}
+        kept = outside.apply(Deed("applied", key, place_of(ctx), name, doubt, result))
         if act in ("lose", "unsure") and (doubt == "once" or first):
             raise RuntimeError("the reply is lost")
-        result = outside.result(key)
-        return dict(result)
+        return dict(kept)
 
-    async def _find_out(
-        self, ctx: HandlerContext, act: str = "ok", times: int = 0, **_rest: Any
-    ) -> Applied | NotApplied | Retry:
+    def find_out(self, ctx: HandlerContext, act: str, times: int) -> Applied | NotApplied | Retry:
+        """What the books of a provider that can be asked say."""
         asked = self._outside.count("query", ctx.key)
         self._outside.add(Deed("query", ctx.key, place_of(ctx), "book", "queryable"))
         if act == "unsure" and asked < times:
@@ -102,6 +100,11 @@ class Providers:
         if self._outside.happened(ctx.key):
             return Applied(self._outside.result(ctx.key))
         return NotApplied("it is not in the books")
+
+    async def _asked(
+        self, ctx: HandlerContext, act: str = "ok", times: int = 0, **_rest: Any
+    ) -> Applied | NotApplied | Retry:
+        return self.find_out(ctx, act, times)
 
     def _guard(self) -> Any:
         @policy("guard")

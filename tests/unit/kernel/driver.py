@@ -25,7 +25,7 @@ from detent.model.inputs import (
     encode_input,
 )
 from detent.model.snapshot import decode_snapshot
-from tests.unit.kernel.invariants import TERMINAL, check, journal_of, transitions_of
+from tests.unit.kernel.invariants import TERMINAL, check, journal_of
 
 RESOLUTION_MS = 100
 
@@ -61,7 +61,6 @@ class World:
         self.recalled = []
         self.tick = 1
         self.count = 0
-        self.refused = []  # (name, version) of children that cannot be found
         self.handlers = {
             name: HandlerSpec(name=name, **spec) if isinstance(spec, dict) else spec
             for name, spec in dict(handlers).items()
@@ -140,7 +139,7 @@ class World:
         self.recalled += decision.recalled
         self.history += decision.orders
         self.orders += decision.orders
-        gone = [key for key in decision.withdrawn]
+        gone = decision.withdrawn
         self.orders = [order for order in self.orders if order.key not in gone]
 
     def _deliver(self, message):
@@ -288,11 +287,6 @@ class World:
     def executed(self):
         """The paths of the steps executed so far, in order."""
         return self.nodes("step.executed")
-
-    @property
-    def moves(self):
-        """Every change of state so far, as (from, to)."""
-        return transitions_of(self.actors["i1"].entries_full)
 
     def states(self, to="i1"):
         """Every state the instance went through, in order."""

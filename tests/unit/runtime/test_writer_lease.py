@@ -153,12 +153,11 @@ def test_a_wall_clock_set_back_between_two_runs_moves_no_turn_back(tmp_path):
     assert second == first
 
 
-def test_a_seal_covers_all_roots_whenever_a_thousand_turns_are_full(tmp_path, monkeypatch):
+def test_a_seal_covers_all_roots_whenever_its_interval_is_full(tmp_path):
     from detent.kernel.chain import GENESIS, seal_of
-    from detent.runtime import seals
 
-    monkeypatch.setattr(seals, "SEAL_EVERY_TURNS", 10)
-    rig = Rig(tmp_path / "s.db").open()
+    assert WriterSettings().seal_every_turns == 1_000
+    rig = Rig(tmp_path / "s.db", settings=WriterSettings(seal_every_turns=10)).open()
     start = rig.start(rig.define(blocks=[wait("w", signal="never")]))
     rig.send(start)
     rig.settle()

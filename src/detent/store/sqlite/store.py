@@ -282,6 +282,10 @@ class SqliteStore:
 
     # the file
 
+    def before_commit(self, hook: Callable[[], None]) -> None:
+        """Call this inside every transaction of the connection, right before its COMMIT."""
+        self._connection.set_commit_hook(lambda: bool(hook()))
+
     @_translated
     def checkpoint(self) -> None:
         """Copy the whole WAL into the file and empty it; for backups and tests."""
