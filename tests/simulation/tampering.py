@@ -39,6 +39,17 @@ def tamper(path, seed):
         connection.close()
 
 
+def tamper_signatures(path, seed):
+    """Change what only a public key can tell in a store whose seals are all signed."""
+    chance = random.Random(seed)
+    connection = apsw.Connection(str(path))
+    try:
+        act = chance.choice((_flip_signature, _swap_signatures, _remove_signatures))
+        return f"seed {seed}: {act(connection, chance)}"
+    finally:
+        connection.close()
+
+
 def _flip(connection, chance):
     table = chance.choice(list(COVERED))
     row = _row(connection, table, chance)
@@ -115,6 +126,33 @@ def _remove_instance(connection, chance):
     connection.execute("DELETE FROM snapshot WHERE n = ?", (n,))
     connection.execute("DELETE FROM instance WHERE n = ?", (n,))
     return f"removed instance {n} whole"
+
+
+def _flip_signature(connection, chance):
+    row = _row(connection, "seal", chance)
+    value = _one(connection, "SELECT signature FROM seal WHERE n = ?", row)
+    _sign(connection, row, _changed(value, chance))
+    return f"signature of seal {row}"
+
+
+def _swap_signatures(connection, chance):
+    rows = [row[0] for row in connection.execute("SELECT n FROM seal ORDER BY n")]
+    a, b = chance.sample(rows, 2)
+    one, two = (_one(connection, "SELECT signature FROM seal WHERE n = ?", x) for x in (a, b))
+    _sign(connection, a, two)
+    _sign(connection, b, one)
+    return f"signatures of seals {a} and {b} swapped"
+
+
+def _remove_signatures(connection, chance):
+    """All from some seal on; those before it alone would take nothing from the proof."""
+    first = _row(connection, "seal", chance)
+    connection.execute("UPDATE seal SET signature = x'' WHERE n >= ?", (first,))
+    return f"signatures from seal {first} on removed"
+
+
+def _sign(connection, n, signature):
+    connection.execute("UPDATE seal SET signature = ? WHERE n = ?", (signature, n))
 
 
 def _partition(connection, pos):

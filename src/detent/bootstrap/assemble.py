@@ -7,20 +7,33 @@ caller's thread.
 
 from __future__ import annotations
 
-import sys
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Protocol, TypeVar
+from contextlib import ExitStack, suppress
+from typing import Any, TypeVar
 
 import msgspec
 
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
+from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.inside import EngineInside
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
-from detent.bootstrap.making import chance_of, make_clock, make_owner, make_writer, open_or_create
+from detent.bootstrap.making import (
+    Handover,
+    chance_of,
+    lower_switch_interval,
+    make_clock,
+    make_link,
+    make_owner,
+    open_or_create,
+    seed_of,
+)
 from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.virtual import VirtualDriver
@@ -29,11 +42,11 @@ from detent.handlers import Registry, register_inside
 from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
-from detent.model.errors import DetentError, RequestError
+from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
 from detent.model.link import Control, Decided, Submission
 from detent.ports.store import DefinitionRow, NewArrival
-from detent.runtime.clock import VirtualClock, wall_time_ms
+from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
@@ -44,22 +57,14 @@ from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
 MEMORY = ":memory:"
-
-
-class Link(Protocol):
-    """The way to the writer, whichever it is."""
-
-    def submit(self, items: Sequence[Any]) -> None:
-        """Hand items over."""
-
-    def close(self) -> None:
-        """Stop the writer."""
+_LOOK_S = 1.0  # a writer that died may have moved an instance and told nobody
 
 
 class Parts:
     """What an engine is made of; used by many threads."""
 
-    def __init__(self, settings: Settings, store: SqliteStore) -> None:
+    def __init__(self, settings: Settings, store: SqliteStore, directory: str = "") -> None:
+        """`directory` is removed with everything in it when the engine closes."""
         self.settings = settings
         self.meta = store.meta()
         self.callers = Callers()
@@ -72,9 +77,12 @@ class Parts:
         self._clock = make_clock(self.meta, settings)
         self._clock.resume(max((row.tick for row in store.partitions()), default=0))
         self._driver: VirtualDriver | None = None
-        self._link: Link | None = None
+        self._link: ThreadLink | ProcessLink | None = None
         self._dispatcher: Dispatcher | None = None
         self._wake: WakeListener | None = None
+        self._directory = directory
+        self._stopping = threading.Lock()
+        self._number = -1
         self._closed = False
         self._valid_until_ms = 0
         self.held = ""
@@ -90,16 +98,12 @@ class Parts:
 
     def decided(self, decided: Decided) -> None:
         """What a turn decided reaches everybody who waits for it."""
-        self._valid_until_ms = decided.lease_until_ms
+        self._valid_until_ms = decided.lease_until_ms or self._valid_until_ms
         self.held = decided.held
         if self._dispatcher is not None and self._driver is None:
             self._dispatcher.take(decided)
         self.callers.answer(decided.acks)
         self.watch.moved(decided.moved)
-
-    def lost_writer(self, error: DetentError) -> None:
-        """The writer is gone: tell everybody who waits."""
-        self.callers.fail_all(error)
 
     def submit(self, *items: Submission | Control) -> None:
         """Hand items to the writer."""
@@ -202,7 +206,9 @@ class Parts:
         """Register handlers and tell the writer about them."""
         names = self.registry.collect(handlers)
         self._tell_handlers()
-        if self._dispatcher is not None:
+        if self._driver is not None:
+            self._driver.handlers_changed()
+        elif self._dispatcher is not None:
             self._dispatcher.handlers_changed()
         return names
 
@@ -249,7 +255,7 @@ class Parts:
             if self._driver is not None:
                 self._driver.run_until_idle(future.done)
                 timeout = 0.0
-            return future.result(timeout)
+            return self._moved(instance, future, wanted, timeout)
         except FutureTimeout:
             raise RequestError(
                 "request.timeout",
@@ -257,6 +263,22 @@ class Parts:
             ) from None
         finally:
             self.watch.remove(instance, future)
+
+    def _moved(
+        self, instance: str, future: Future[str], wanted: frozenset[str], timeout: float | None
+    ) -> str:
+        """The state that was told, or found in the store now and then."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
+            try:
+                return future.result(max(0.0, left))
+            except FutureTimeout:
+                row = self.read(lambda store: store.instance(instance))
+                if row is not None and row.state in wanted:
+                    return row.state
+                if until is not None and time.monotonic() >= until:
+                    raise
 
     def virtual(self) -> VirtualDriver:
         """The driver of virtual time."""
@@ -270,24 +292,33 @@ class Parts:
         return self._driver
 
     def lease_valid(self) -> bool:
-        """Whether a call may start now."""
-        return self._valid_until_ms == 0 or self._clock.wall_ms() < self._valid_until_ms
+        """Whether a call may start now: while the lease is valid, with the margin."""
+        margin_ms = self.settings.turns.lease_margin_ms
+        return self._clock.wall_ms() < self._valid_until_ms - margin_ms
 
     def parked(self) -> dict[str, int]:
         """Orders that wait for a handler, by its name."""
+        if self._driver is not None:
+            return self._driver.parked()
         return self._dispatcher.parked() if self._dispatcher is not None else {}
 
     # opening and closing -------------------------------------------------------------------------
 
     def open(self, handlers: Any) -> None:
         """Start everything; what was started is closed again if something fails."""
-        register_inside(self.registry, EngineInside(self))
-        self.registry.collect(handlers)
-        if self.meta.clock == "virtual":
-            self._open_virtual()
-        else:
-            self._open_running()
-        self._tell_handlers()
+        self._number = close_at_exit(self)
+        try:
+            register_inside(self.registry, EngineInside(self))
+            self.registry.collect(handlers)
+            if self.meta.clock == "virtual":
+                self._open_virtual()
+            else:
+                self._open_running()
+            self._tell_handlers()
+        except BaseException:
+            with suppress(Exception):
+                self.close()
+            raise
 
     def _open_virtual(self) -> None:
         owner = make_owner(self.settings, "")
@@ -298,20 +329,20 @@ class Parts:
             self.registry, lambda _items: None, max_in_flight=self.settings.max_in_flight
         )
         self._dispatcher.start()
-        self._driver = VirtualDriver(writer, clock, self._dispatcher, self.decided)
+        self._driver = VirtualDriver(writer, clock, self._dispatcher, self.decided, self.registry)
         self._driver.open()
 
     def _open_running(self) -> None:
         lower_switch_interval(self.settings.switch_interval_ms)
         self._wake = WakeListener(lambda: self.submit(Control("wake")))
-        owner = make_owner(self.settings, self._wake.address)
-        if self.settings.writer == "process":
-            arguments = msgspec.json.encode([self.settings, owner, self.registry.specs()])
-            link: Any = ProcessLink(arguments)
-        else:
-            link = ThreadLink(
-                lambda: make_writer(self.settings, owner, self.chance, self.registry.specs())
-            )
+        handover = Handover(
+            settings=self.settings,
+            owner=make_owner(self.settings, self._wake.address),
+            handlers=self.registry.specs(),
+            lock=self._store.hold_lock(),
+            ahead_ms=self._clock.wall_ms() - boot_time_ms(),
+        )
+        link = self._link = make_link(handover, self.chance)
         self._dispatcher = Dispatcher(
             self.registry,
             link.submit,
@@ -320,31 +351,27 @@ class Parts:
             threads=self.settings.threads or limits.POOL_THREADS,
         )
         self._dispatcher.start()
-        try:
-            link.start(self.decided)
-        except BaseException:
-            self._dispatcher.close(0)
-            self._wake.close()
-            raise
-        self._link = link
+        link.start(self.decided)
         self._wake.start()
 
     def close(self) -> None:
-        """Stop in the order in which work flows."""
+        """Stop in the order in which work flows; whoever comes second waits until it is done."""
         guard_reentrant("close")
-        if self._closed:
-            return
-        if self._wake is not None:
-            self._wake.close()
-        if self._dispatcher is not None:
-            self._dispatcher.close()
-        if self._driver is not None:
-            self._driver.close()
-        if self._link is not None:
-            self._link.close()
-        self.callers.fail_all(closed())
-        self.watch.fail_all(closed())
-        self.inspector.close()
+        with self._stopping:
+            if self._closed:
+                return
+            dismiss(self._number)
+            with ExitStack() as last:  # what was pushed last is done first, whatever fails
+                last.callback(shutil.rmtree, self._directory, ignore_errors=True)
+                last.callback(self._close_store)
+                last.callback(self.inspector.close)
+                last.callback(self.watch.fail_all, closed())
+                last.callback(self.callers.fail_all, closed())
+                for part in (self._link, self._driver, self._dispatcher, self._wake):
+                    if part is not None:
+                        last.callback(part.close)
+
+    def _close_store(self) -> None:
         with self._lock:
             self._closed = True
             self._store.close()
@@ -352,33 +379,18 @@ class Parts:
 
 def assemble(settings: Settings, handlers: Any) -> Parts:
     """Open the store and start an engine's parts."""
+    directory = ""
     if settings.path == MEMORY and settings.clock != "virtual":
         directory = tempfile.mkdtemp(prefix="detent-")
         settings = msgspec.structs.replace(settings, path=f"{directory}/detent.db")
-    store = open_or_create(settings)
-    try:
-        parts = Parts(settings, store)
-        parts.open(handlers)
-    except BaseException:
-        store.close()
-        raise
+    with ExitStack() as undo:
+        undo.callback(shutil.rmtree, directory, ignore_errors=True)
+        store = open_or_create(settings)
+        undo.callback(store.close)
+        parts = Parts(settings, store, directory)
+        undo.pop_all()
+    parts.open(handlers)
     return parts
-
-
-def seed_of(settings: Settings, store: SqliteStore) -> str | None:
-    """The seed of this opening: a store opened again must not give out the same ids once more."""
-    opened = max((row.fence_epoch for row in store.partitions()), default=0)
-    return f"{settings.seed}\x00{opened}" if settings.seed is not None and opened else settings.seed
-
-
-def lower_switch_interval(ms: float | None) -> None:
-    """Let a busy handler thread hold the interpreter for less long than Python's 5 ms.
-
-    Every hand-over between the writer and the dispatcher waits that long beside a thread that
-    computes: with 5 ms a one-step instance took 40 ms, with 1 ms it took 3 ms.
-    """
-    if ms is not None and sys.getswitchinterval() > ms / 1000:
-        sys.setswitchinterval(ms / 1000)
 
 
 def closed() -> RequestError:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
+
+import msgspec
 
 from detent.bootstrap.known_handlers import recall, registration
 from detent.bootstrap.settings import Settings
@@ -17,15 +20,36 @@ from detent.model.ids import timed_id
 from detent.model.link import Submit
 from detent.ports.store import Meta, Owner
 from detent.runtime import failpoints
-from detent.runtime.clock import SteppedClock, TurnClock, VirtualClock, WallClock, wall_time_ms
+from detent.runtime.clock import (
+    SteppedClock,
+    TurnClock,
+    VirtualClock,
+    WallClock,
+    boot_time_ms,
+    wall_time_ms,
+)
+from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.store.sqlite import NewStore, SqliteStore, open_store
 
 VIRTUAL_EPOCH_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z, so that virtual runs are alike
 
 
-def open_or_create(settings: Settings) -> SqliteStore:
-    """The store at the settings' path, made if it is not there; fixed settings must agree."""
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine hands to each writer it starts, in this process or another."""
+
+    settings: Settings
+    owner: Owner
+    handlers: dict[str, HandlerSpec]
+    lock: int  # the descriptor of the OS lock, which the engine holds as long as it makes calls
+    ahead_ms: int  # wall time less boot time by the engine's clock, so that both agree on leases
+
+
+def open_or_create(settings: Settings, lock: int | None = None) -> SqliteStore:
+    """The store at the settings' path, made if it is not there; fixed settings must agree.
+
+    With `lock` it shares the OS lock that the descriptor carries.
+    """
     clock = settings.clock or "wall"
     resolution_ms = settings.resolution_ms or 100
     epoch_ms = settings.epoch_ms
@@ -39,7 +63,8 @@ def open_or_create(settings: Settings) -> SqliteStore:
         partitions=settings.partitions or limits.PARTITIONS,
         store_id=timed_id(epoch_ms, os.urandom(10)),
     )
-    store = open_store(settings.path, create=create)
+    shared = None if lock is None else os.dup(lock)
+    store = open_store(settings.path, create=create, lock_descriptor=shared)
     try:
         _check_fixed(settings, store.meta())
     except BaseException:
@@ -63,13 +88,18 @@ def _check_fixed(settings: Settings, meta: Meta) -> None:
             )
 
 
-def make_clock(meta: Meta, settings: Settings) -> TurnClock:
-    """The clock of the store's mode."""
+def make_clock(meta: Meta, settings: Settings, ahead_ms: int | None = None) -> TurnClock:
+    """The clock of the store's mode; `ahead_ms` is the wall as another clock has read it."""
+
+    def wall() -> int:
+        return wall_time_ms() if ahead_ms is None else boot_time_ms() + ahead_ms
+
     if meta.clock == "virtual":
         return VirtualClock(meta.epoch_ms, meta.resolution_ms)
     if meta.clock == "stepped":
-        return SteppedClock(meta.epoch_ms, meta.resolution_ms, settings.turns.tick_interval_ms)
-    return WallClock(meta.epoch_ms, meta.resolution_ms)
+        interval_ms = settings.turns.tick_interval_ms
+        return SteppedClock(meta.epoch_ms, meta.resolution_ms, interval_ms, wall)
+    return WallClock(meta.epoch_ms, meta.resolution_ms, wall)
 
 
 def make_owner(settings: Settings, wake: str) -> Owner:
@@ -95,18 +125,40 @@ def chance_of(seed: str | None) -> Callable[[int], bytes]:
     return derived
 
 
-def make_writer(
-    settings: Settings,
-    owner: Owner,
-    chance: Callable[[int], bytes],
-    handlers: Mapping[str, HandlerSpec],
-) -> Writer:
-    """A writer with a connection of its own; it knows these handlers before its first turn."""
+def seed_of(settings: Settings, store: SqliteStore) -> str | None:
+    """The seed of this opening: a store opened again must not give out the same ids once more."""
+    opened = max((row.fence_epoch for row in store.partitions()), default=0)
+    return f"{settings.seed}\x00{opened}" if settings.seed is not None and opened else settings.seed
+
+
+def lower_switch_interval(ms: float | None) -> None:
+    """Let a busy handler thread hold the interpreter for less long than Python's 5 ms.
+
+    Every hand-over between the writer and the dispatcher waits that long beside a thread that
+    computes: with 5 ms a one-step instance took 40 ms, with 1 ms it took 3 ms.
+    """
+    if ms is not None and sys.getswitchinterval() > ms / 1000:
+        sys.setswitchinterval(ms / 1000)
+
+
+def make_link(handover: Handover, chance: Callable[[int], bytes]) -> ThreadLink | ProcessLink:
+    """The way to a writer in the place that the settings name."""
+    if handover.settings.writer == "process":
+        return ProcessLink(msgspec.json.encode(handover), descriptors=[handover.lock])
+    return ThreadLink(lambda successor: make_writer(handover, chance, successor=successor))
+
+
+def make_writer(handover: Handover, chance: Callable[[int], bytes], *, successor: bool) -> Writer:
+    """A writer with a connection of its own; it knows the handlers before its first turn.
+
+    A `successor` follows another writer of the same engine, whose calls go on.
+    """
+    settings, owner = handover.settings, handover.owner
     signer = signer_of(settings.seal_key)
-    store = open_or_create(settings)
+    store = open_or_create(settings, handover.lock)
     try:
-        known = {**recall(store), **handlers}
-        clock = make_clock(store.meta(), settings)
+        known = {**recall(store), **handover.handlers}
+        clock = make_clock(store.meta(), settings, handover.ahead_ms)
     except BaseException:
         store.close()
         raise
@@ -114,5 +166,7 @@ def make_writer(
         store.before_commit(failpoints.point("before_commit"))
     writer = Writer(store, clock, settings.turns, owner, chance, own_store=True)
     writer.sign_with(signer)
+    if successor:
+        writer.succeed()
     writer.submit(Submit(control=[registration(known)]))
     return writer

@@ -148,7 +148,7 @@ def _public_key(path: str | Path) -> Ed25519PublicKey:
     return key
 
 
-def _content(path: str | Path, what: str) -> bytes:
+def _content(path: object, what: str) -> bytes:
     """The bytes of a key file; never a part of them in an error."""
     if not isinstance(path, str | Path) or not str(path) or "\x00" in str(path):
         raise RequestError(
@@ -164,7 +164,7 @@ def _content(path: str | Path, what: str) -> bytes:
     return body
 
 
-def _listed(paths: Sequence[str | Path]) -> list[str | Path]:
+def _listed(paths: object) -> list[str | Path]:
     if not isinstance(paths, list | tuple) or not paths:
         raise RequestError(
             "request.invalid", f"public_key is a path, or a list of them; got {paths!r}"

@@ -8,16 +8,17 @@ equal bytes. `run_until_idle` then moves the clock to the next due tick in one m
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
-
-from msgspec import structs
 
 from detent.model.decision import Order, Verdict
 from detent.model.errors import RequestError
 from detent.model.link import Control, Decided, MarkRequest, Submission, Submit
 from detent.runtime.clock import VirtualClock
+from detent.runtime.dispatch_outcomes import cancelled
+from detent.runtime.dispatch_port import Performers
 from detent.runtime.writer import Writer
 from detent.service.arguments import instant_ms, span_ms
 
@@ -25,8 +26,8 @@ from detent.service.arguments import instant_ms, span_ms
 class Performs(Protocol):
     """The part of the dispatcher that virtual time needs."""
 
-    def perform(self, orders: Sequence[Order]) -> list[Submission]:
-        """Perform orders to their end."""
+    def perform(self, orders: Sequence[Order], won: Mapping[str, int]) -> list[Submission]:
+        """Perform orders to their end, with the start marks won for them."""
 
     def close(self, grace_ms: int = ...) -> None:
         """Stop."""
@@ -41,18 +42,29 @@ class VirtualDriver:
         clock: VirtualClock,
         dispatcher: Performs,
         decided: Callable[[Decided], None],
+        performers: Performers,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._dispatcher = dispatcher
         self._decided = decided
+        self._performers = performers
         self._orders: list[Order] = []
-        self._recalled: dict[str, None] = {}
+        self._parked: dict[str, Order] = {}  # of handlers that nobody has registered; not marked
         self._told: list[Submission] = []
 
     def open(self) -> None:
         """Own the store and recover."""
         self._take(self._writer.open())
+
+    def handlers_changed(self) -> None:
+        """A handler was registered: the next settle looks at the parked orders again."""
+        parked, self._parked = self._parked, {}
+        self._orders = [*parked.values(), *self._orders]
+
+    def parked(self) -> dict[str, int]:
+        """How many orders wait for a handler to be registered, by its name."""
+        return dict(sorted(Counter(order.handler for order in self._parked.values()).items()))
 
     def tick(self) -> int:
         """The tick the clock stands at."""
@@ -78,13 +90,13 @@ class VirtualDriver:
         """Do everything that can be done at this tick."""
         while True:
             self._turns()
-            if not self._orders:
+            orders = self._performable()
+            if not orders:
                 return
-            orders, self._orders = self._orders, []
-            outcomes = self._dispatcher.perform(self._mark(orders))
+            won = self._mark(orders)
+            orders = [order for order in orders if not order.marked or order.key in won]
+            outcomes = self._dispatcher.perform(orders, won)
             told, self._told = sorted(self._told, key=lambda each: each.id), []
-            if not outcomes and not told:
-                return  # parked: the handlers are not registered
             self.submit([*outcomes, *told])
 
     def run_until_idle(self, enough: Callable[[], bool] = lambda: False) -> int:
@@ -120,33 +132,45 @@ class VirtualDriver:
                 return
             self._take(decided)
 
+    def _performable(self) -> list[Order]:
+        """The orders whose handler is here; the others are parked before they are marked."""
+        orders, self._orders = self._orders, []
+        ready: list[Order] = []
+        for order in orders:
+            if self._performers.performer(order.handler, order.mode) is None:
+                self._parked[order.key] = order
+            else:
+                ready.append(order)
+        return ready
+
     def _take(self, decided: Decided) -> None:
         self._orders += decided.orders
         if decided.recalled:
-            recalled = dict.fromkeys(decided.recalled)
-            self._orders = [
-                order for order in self._orders if order.key not in recalled or not order.marked
-            ]
+            self._recall(dict.fromkeys(decided.recalled))
         self._decided(decided)
 
-    def _mark(self, orders: list[Order]) -> list[Order]:
+    def _recall(self, keys: dict[str, None]) -> None:
+        """Marked orders were withdrawn by the commit that recalls them; others are performed."""
+        self._orders = [each for each in self._orders if each.key not in keys or not each.marked]
+        for key in keys:
+            order = self._parked.pop(key, None)
+            if order is not None and not order.marked:  # nobody may ever perform it
+                outcome = cancelled(order, order.dispatch)
+                self.submit([Submission(order.instance, outcome)])
+
+    def _mark(self, orders: list[Order]) -> dict[str, int]:
         """Win the start marks of the orders that need one; those lost are not performed."""
         keys = [order.key for order in orders if order.marked]
-        if not keys:
-            return orders
-        self.submit([MarkRequest(keys)])
         won: dict[str, int] = {}
+        if not keys:
+            return won
+        self.submit([MarkRequest(keys)])
         while True:
             decided = self._writer.turn()
             if decided is None:
-                break
+                return won
             won.update(decided.marked)
             self._take(decided)
-        return [
-            structs.replace(order, dispatch=won[order.key]) if order.marked else order
-            for order in orders
-            if not order.marked or order.key in won
-        ]
 
     def _move(self, tick: int) -> None:
         if tick > self._clock.tick():

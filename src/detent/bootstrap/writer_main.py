@@ -1,4 +1,4 @@
-"""The writer's own process: settings on standard input, the link a socket it was given."""
+"""The writer's own process: what it is handed on standard input, the link a socket it was given."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import sys
 
 import msgspec
 
-from detent.bootstrap.making import chance_of, make_writer
-from detent.bootstrap.settings import Settings
-from detent.model.decision import HandlerSpec
-from detent.ports.store import Owner
-from detent.runtime.links import serve_link
+from detent.bootstrap.making import Handover, chance_of, make_writer
+from detent.runtime.links import SUCCESSOR, serve_link
 
 
 def main() -> None:
     """Serve one link until the parent closes it."""
-    settings, owner, specs = msgspec.json.decode(
-        sys.stdin.buffer.read(), type=tuple[Settings, Owner, dict[str, HandlerSpec]]
-    )
-    number = int(sys.argv[-1])
-    serve_link(number, number, lambda: make_writer(settings, owner, chance_of(None), specs))
+    handover = msgspec.json.decode(sys.stdin.buffer.read(), type=Handover)
+    rank, number = sys.argv[-2], int(sys.argv[-1])
+    chance = chance_of(None)
+    serve_link(number, number, lambda: make_writer(handover, chance, successor=rank == SUCCESSOR))
 
 
 if __name__ == "__main__":

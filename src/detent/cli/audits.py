@@ -128,8 +128,7 @@ def show_verification(
             ("first", reader.at(found.first_tick)),
             ("last", reader.at(found.last_tick)),
             ("seals", _signatures(found)),
-            ("after the newest seal", plural(found.unsealed, "turn")),
-            ("anchor", _anchor_signature(found) if anchored else ""),
+            ("anchor", _anchor_signature(found) if anchored and found.valid else ""),
             ("erased", plural(found.erased, "row") if found.erased else ""),
             ("written meanwhile", plural(found.later, "row") if found.later else ""),
             ("broken at", Cell(broken.where, "red") if broken else ""),
@@ -141,13 +140,16 @@ def show_verification(
 
 
 def _signatures(found: Verification) -> str:
-    """How the seals are signed, in words."""
+    """How the seals are signed, and how much no seal covers, in words."""
     told = found.signatures
+    if not found.valid or not (told.signed or told.checked):
+        return ""
+    left = f"{plural(found.unsealed, 'turn')} not sealed yet"
     if not told.signed:
-        return "unsigned" if found.seals else ""
+        return f"none; {left}"
     said = f"{told.signed} of {found.seals} signed, from seal {told.since} on, by "
     said += ", ".join(told.keys)
-    return said if told.checked else f"{said}; not checked, give --public-key"
+    return f"{said}; {left}" if told.checked else f"{said}; not checked, give --public-key"
 
 
 def _anchor_signature(found: Verification) -> str:

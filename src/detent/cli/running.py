@@ -72,7 +72,7 @@ def run(options: Invocation, file: str, **given: Any) -> int:
         handlers.append(source.module)
     if given["virtual"] and options.db == DATABASE:
         options.db = VIRTUAL_DATABASE
-    settings = {"seal_key": options.seal_key}
+    settings: dict[str, Any] = {"seal_key": options.seal_key}
     if given["virtual"]:
         settings["clock"] = "virtual"
     with ExitStack() as stack:

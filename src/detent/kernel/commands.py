@@ -14,7 +14,7 @@ from detent.kernel.resume import resume_token
 from detent.kernel.run import Run
 from detent.kernel.walk import renew_lanes
 from detent.model.decision import Verdict
-from detent.model.errors import DetentError, RequestError
+from detent.model.errors import RequestError
 from detent.model.inputs import Commanded
 from detent.model.snapshot import Frame
 
@@ -31,7 +31,7 @@ def command(run: Run, told: Commanded, index: int) -> None:
     """Carry a command out, or refuse it with nothing changed."""
     try:
         result = _carry_out(run, told)
-    except DetentError as error:
+    except RequestError as error:
         run.note("command.refused", "", {"in": index, "verb": told.verb, "code": error.code})
         run.verdicts.append(Verdict(id=told.id, ok=False, code=error.code, message=error.message))
         return

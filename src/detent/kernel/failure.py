@@ -12,7 +12,7 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a node failed; `kind` is the class that decides what follows."""
 
     message: str
-    kind: str = "transport"  # definition expression transport timeout authorization consistency …
+    kind: str  # definition expression transport timeout authorization consistency …
     code: str = ""
     block: str = ""
     node: str = ""

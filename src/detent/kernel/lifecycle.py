@@ -1,12 +1,12 @@
 """Every life cycle as one literal table; a missing key is an illegal move.
 
 The diagrams in the docs are generated from these tables. Nothing else in the engine may change a
-state: `move_instance` and `move_effect` are the only doors.
+state: every change goes through `check_move` or `check_effect`.
 """
 
 from __future__ import annotations
 
-from detent.model.errors import RequestError, invariant
+from detent.model.errors import invariant
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
@@ -43,20 +43,12 @@ NODE: dict[str, frozenset[str]] = {
 }
 
 
-def legal(source: str, target: str) -> bool:
-    """Whether an instance may go from one state to the other."""
-    return target in INSTANCE[source]
+def check_move(source: str, target: str) -> None:
+    """Fail unless an instance may go from one state to the other.
 
-
-def refuse_move(source: str, target: str) -> RequestError:
-    """The error for a move the table does not have."""
-    allowed = ", ".join(sorted(INSTANCE[source])) or "nothing: it is final"
-    return RequestError(
-        "instance.transition",
-        f"the instance is {source} and cannot become {target}; it can become {allowed}",
-        source=source,
-        target=target,
-    )
+    What a caller asks for is refused before anything changes; this catches the engine itself.
+    """
+    invariant(target in INSTANCE[source], f"an instance has no move from {source} to {target}")
 
 
 def check_effect(source: str, target: str) -> None:

@@ -37,6 +37,7 @@ def migrate(run: Run, args: dict[str, Any]) -> None:
     program = run.facts.given[f"program:{target}"]
     if program is None:
         raise RequestError("definition.unknown", f"there is no definition of hash {target!r}")
+    snapshot.more = run.more  # as it stands now, not as the turn began
     problems = preview(snapshot, run.program, program)
     if problems:
         raise RequestError("migration.refused", "; ".join(problems))

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from detent.expression import Scope
 from detent.kernel.failure import Failure
-from detent.kernel.lifecycle import INSTANCE, refuse_move
+from detent.kernel.lifecycle import check_move
 from detent.kernel.program import Program
 from detent.model import limits
 from detent.model.decision import Doubt, Entry, HandlerSpec, Message, Need, Order, Verdict
@@ -110,8 +110,7 @@ class Run:
         source = self.snapshot.state
         if source == target:
             return
-        if target not in INSTANCE[source]:
-            raise refuse_move(source, target)
+        check_move(source, target)
         self.snapshot.state = target
         detail = {"from": source, "to": target, "trigger": why}
         self.entries.append((action or f"run.{target}", "", detail))

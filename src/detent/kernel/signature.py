@@ -40,7 +40,7 @@ class Signature(NamedTuple):
 class Signatures(Struct, frozen=True, kw_only=True):
     """What is known of signatures; fingerprints are in hex."""
 
-    checked: bool  # public keys were given, and every signature fits one of them
+    checked: bool  # they were held against public keys
     signed: int  # seals that carry a signature
     since: int  # the first of them, 0 for none
     keys: tuple[str, ...]  # who signed seals, in the order of their first

@@ -89,8 +89,11 @@ class Calls:
                     continue
             self.accept(order)
 
-    def accept(self, order: Order, batch: Batch | None = None) -> None:
-        """Queue an order; one whose handler is not registered is parked until it is."""
+    def accept(self, order: Order, batch: Batch | None = None, dispatch: int = 0) -> None:
+        """Queue an order; one whose handler is not registered is parked until it is.
+
+        In virtual time it comes with a batch, and with the dispatch number of the mark it has won.
+        """
         performer = self._performer(order.handler, order.mode)
         if performer is None:
             self.parking.add(order)
@@ -100,6 +103,7 @@ class Calls:
             self._give_up(older, None)  # the kernel has planned again and waits for this one
         lane = self._async if performer.is_async else self._plain
         call = self._live[order.key] = Call(order, performer, lane, batch)
+        call.dispatch = dispatch or order.dispatch
         if batch is not None:
             batch.open += 1
         lane.waiting.append(call)

@@ -21,7 +21,7 @@ from detent.runtime.dispatch_calls import Calls, Doors, Item
 from detent.runtime.dispatch_guard import guard_reentrant, inside_handler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from detent.model.decision import Order
     from detent.model.link import Decided, Submission
@@ -78,16 +78,18 @@ class Dispatcher:
         if not self._virtual:  # there the next `perform` does
             self._wake(self._unpark)
 
-    def perform(self, orders: Sequence[Order]) -> list[Submission]:
+    def perform(
+        self, orders: Sequence[Order], won: Mapping[str, int] | None = None
+    ) -> list[Submission]:
         """Perform the orders of one turn to their end; outcomes in the order of their keys.
 
-        For virtual time: the caller has won the marks and put the dispatch numbers into the orders.
+        For virtual time: the caller has won the marks, and `won` has their dispatch numbers.
         Orders of handlers that are not registered stay parked and are tried by a later call.
         """
         guard_reentrant("perform")
         self._virtual = True
         batch = Batch()
-        if not self._wake(self._enter, batch, orders):
+        if not self._wake(self._enter, batch, orders, won or {}):
             raise RequestError("engine.closed", "the engine is closed; open it again")
         batch.done.wait()
         return [outcome for _key, outcome in sorted(batch.outcomes, key=lambda pair: pair[0])]
@@ -160,10 +162,10 @@ class Dispatcher:
         self._calls.unpark()
         self._calls.pump()
 
-    def _enter(self, batch: Batch, orders: Sequence[Order]) -> None:
+    def _enter(self, batch: Batch, orders: Sequence[Order], won: Mapping[str, int]) -> None:
         self._calls.unpark(batch)
         for order in orders:
-            self._calls.accept(order, batch)
+            self._calls.accept(order, batch, won.get(order.key, 0))
         self._calls.pump()
         if not batch.open or self._closed:
             batch.done.set()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from detent.definition import load
+from detent.kernel.survey import next_due
 from detent.model.errors import RequestError
 from detent.service.reading import check_tenant, find_instance, read_snapshot, timing_of
 
@@ -29,7 +31,7 @@ class InstanceSummary(Struct, frozen=True, kw_only=True):
     version: int
     state: str
     priority: int
-    due_ms: int | None
+    due_ms: int | None  # nothing moves by itself before; in a list it may be earlier than that
     key: str | None
     parent: str | None
     created_ms: int
@@ -107,6 +109,10 @@ def show_instance(store: Store, instance: str, tenant: str | None) -> InstanceVi
     snapshot = read_snapshot(store, row)
     if snapshot is None:
         return InstanceView(summary=summary, taken=False)
+    if row.due is not None and not snapshot.more:
+        # the listed column may be too early; the snapshot knows
+        due = next_due(snapshot, row.due)
+        summary = replace(summary, due_ms=None if due is None else timing.ms_of(due))
     return _view(summary, snapshot, timing)
 
 

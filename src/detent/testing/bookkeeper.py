@@ -13,6 +13,7 @@ import socket
 import socketserver
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -84,9 +85,10 @@ class Bookkeeper(socketserver.ThreadingUnixStreamServer):
 class _Desk(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         server: Any = self.server
-        for line in self.rfile:
-            verb, args = json.loads(line)
-            self.wfile.write(json.dumps(server.answer(verb, args)).encode() + b"\n")
+        with suppress(OSError):  # a client that is killed says no farewell
+            for line in self.rfile:
+                verb, args = json.loads(line)
+                self.wfile.write(json.dumps(server.answer(verb, args)).encode() + b"\n")
 
 
 def read_books(file: Path) -> Outside:

@@ -40,7 +40,7 @@ class Task(Struct, frozen=True, kw_only=True):
     books: str
     writer: str = "thread"
     clock: str = "stepped"
-    instances: int = 8
+    instances: int = 6
 
 
 def definitions() -> list[Definition]:

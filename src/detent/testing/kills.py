@@ -21,13 +21,13 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from detent.model.ids import derived_id
 from detent.runtime.failpoints import NAMES
 from detent.store.sqlite import open_store
 from detent.testing.auditing import audit, figures
 from detent.testing.bookkeeper import read_books
 from detent.testing.driving import Wrong
-from detent.testing.killed import Task, expected_state, key_of
-from detent.model.ids import derived_id
+from detent.testing.killed import LOST, STUCK, Task, expected_state, key_of
 
 KILLS_PER_STORY = 5
 ANYTIME = "anytime"  # the parent kills, whenever
@@ -80,6 +80,9 @@ def tell_story(seed: int) -> StoryReport:
                     kills[point] = kills.get(point, 0) + life.killed
                 if enough and not finished:
                     raise Wrong("left in peace, it did not finish")
+                if not enough:  # there is new work in every life
+                    finished = False
+                    task = msgspec.structs.replace(task, instances=task.instances + 3)
             figures_ = _audit(task, file)
         except Wrong as wrong:
             return StoryReport(seed, kills, lives, 0, 0, str(wrong))
@@ -99,23 +102,27 @@ def _start_keeper(books: Path, file: Path) -> subprocess.Popen[bytes]:
 
 def _live(task: Task, point: str, rng: Random) -> Life:
     """One life of the process, with a failpoint armed."""
-    armed = f"{point}:{rng.randint(1, 12)}" if point in NAMES else ""
+    armed = f"{point}:{rng.randint(1, 8)}" if point in NAMES else ""
     env = {**os.environ, "DETENT_FAILPOINT": armed}
     told = json.dumps(msgspec.to_builtins(task))
-    child = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-m", "detent.testing.killed", told],
-        stdout=subprocess.PIPE,
-        env=env,
-        text=True,
-    )
-    timer = threading.Timer(LIFE_S, child.kill)
-    timer.start()
     lines: list[str] = []
-    if child.stdout is not None:
-        _listen(child, child.stdout, lines, rng.uniform(0.0, 0.5) if point == ANYTIME else None)
-    status = child.wait()
-    late = not timer.is_alive()
-    timer.cancel()
+    with tempfile.TemporaryFile("w+") as errors:
+        child = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "detent.testing.killed", told],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=env,
+            text=True,
+        )
+        timer = threading.Timer(LIFE_S, child.kill)
+        timer.start()
+        if child.stdout is not None:
+            _listen(child, child.stdout, lines, rng.uniform(0.0, 0.5) if point == ANYTIME else None)
+        status = child.wait()
+        late = not timer.is_alive()
+        timer.cancel()
+        errors.seek(0)
+        lines += errors.read().splitlines()[-5:]
     if late:
         raise Wrong(f"it hung for {LIFE_S:.0f} s (failpoint {armed or 'none'})")
     return _ended(task, point, status, lines)
@@ -136,8 +143,6 @@ def _kill(child: subprocess.Popen[str]) -> None:
 
 
 def _ended(task: Task, point: str, status: int, lines: list[str]) -> Life:
-    from detent.testing.killed import LOST, STUCK
-
     done = "done" in lines
     if status == -signal.SIGKILL:
         return Life(1, done)
@@ -145,9 +150,9 @@ def _ended(task: Task, point: str, status: int, lines: list[str]) -> Life:
     if status == STUCK:
         raise Wrong(f"not all instances ended in time (failpoint {point or 'none'})")
     if status not in (0, LOST) or (status == 0 and not done):
-        raise Wrong(f"it ended with status {status} (failpoint {point or 'none'}): {lines[-3:]}")
+        raise Wrong(f"it ended with status {status} (failpoint {point or 'none'}): {lines[-5:]}")
     if status == LOST and not point:
-        raise Wrong(f"it lost its writer unasked: {lines[-3:]}")
+        raise Wrong(f"it lost its writer unasked: {lines[-5:]}")
     if status == LOST and not lost:
         lost = 1 if task.writer == "process" else 0  # it died before it was ready
     return Life(lost, done)

@@ -85,7 +85,7 @@ def simulate(seed: int, *, sample: int | None = None, only: str = "") -> Report:
     try:
         first = run_through(world)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong is the finding
-        return Report(seed, failures=[Failure(seed, "", _text(error))])
+        return Report(seed, failures=[Failure(seed, "", describe(error))])
     failures: list[Failure] = []
     once = decided = 0
     chosen = _chosen(first, sample, only)
@@ -93,7 +93,7 @@ def simulate(seed: int, *, sample: int | None = None, only: str = "") -> Report:
         try:
             outside = crash_at(first, point, moment)
         except Exception as error:  # noqa: BLE001 - as above
-            failures.append(Failure(seed, f"{point.write.number}:{moment}", _text(error)))
+            failures.append(Failure(seed, f"{point.write.number}:{moment}", describe(error)))
         else:
             counted = figures(outside)
             once += counted.once_calls
@@ -175,7 +175,8 @@ def _port(store: Any) -> Store:
     return cast("Store", store)
 
 
-def _text(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
+    """An error with the last places it came through."""
     told = f"{type(error).__name__}: {error}"
     if type(error).__name__ == "Wrong":
         return told

@@ -1,7 +1,8 @@
 """The workload of a seed: definitions, and what callers do at which hour. All of it is data.
 
 Instances start some minutes apart and everything they wait for takes whole hours, so that callers,
-who come at half past, never meet anybody in the middle of something (but in wild worlds).
+each of whom comes at a minute of its own, never meet anybody in the middle of something. In wild
+worlds they do.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _script(
         args = {"name": f"d{index}", "data": data, "priority": rng.choice(("Normal", "High"))}
         actions.append(Action(index * APART, f"start:{index}", "start", instance, args))
     for number in range(rng.randint(0, 4)):
-        at = rng.randint(0, 5) * HOUR_TICKS + HOUR_TICKS // 2 + number
+        at = rng.randint(0, 5) * HOUR_TICKS + (25 + 8 * number) * MINUTE_TICKS
         if traits.wild and rng.random() < 0.5:
             at = rng.randint(0, 2) * APART
         actions += _deeds(rng, traits, rng.choice(instances), at, number)

@@ -12,6 +12,7 @@ import msgspec
 
 from detent.definition import normalize
 from detent.kernel.program import compile_program
+from detent.kernel.spill import unpack
 from detent.kernel.step import Facts, step
 from detent.model.decision import HandlerSpec
 from detent.model.inputs import (
@@ -33,6 +34,11 @@ RESOLUTION_MS = 100
 def ticks(ms):
     """How many ticks a wait of so many milliseconds takes."""
     return -(-ms // RESOLUTION_MS)
+
+
+def names_of(order):
+    """What a test may call an open call: its handler, its node, or the end of its node."""
+    return order.handler, order.node, order.node.rpartition("/")[2]
 
 
 class Actor:
@@ -153,14 +159,13 @@ class World:
     def order(self, name="", to=None):
         """The first open call of a handler or block."""
         for order in self.orders:
-            named = name in ("", order.handler, order.block, order.node)
-            if named and (to is None or order.instance == to):
+            if name in ("", *names_of(order)) and (to is None or order.instance == to):
                 return order
         raise LookupError(f"no open call {name!r}; open are {[o.node for o in self.orders]}")
 
     def has(self, name):
         """Whether a call of a handler or block is open."""
-        return any(name in (order.handler, order.block, order.node) for order in self.orders)
+        return any(name in names_of(order) for order in self.orders)
 
     def mark(self, name=""):
         """Commit the start mark of a call, as a dispatcher does just before calling."""
@@ -198,16 +203,16 @@ class World:
     def signal(self, name, payload=None, id="", to="i1"):
         return self.tell(SignalReceived(name=name, payload=payload, id=id), to=to)
 
-    def command(self, verb, to="i1", **args):
+    def command(self, verb, args=None, to="i1"):
         """Ask, and give the verdict."""
         self.count += 1
-        told = Commanded(verb=verb, id=f"c{self.count}", args=args or None)
+        told = Commanded(verb=verb, id=f"c{self.count}", args=args)
         decision = self.tell(told, to=to)
         (verdict,) = [each for each in decision.verdicts if each.id == told.id]
         return verdict
 
-    def resolve(self, key, action, **more):
-        return self.command("resolve", key=key, action=action, **more)
+    def resolve(self, key, action, to="i1", **more):
+        return self.command("resolve", {"key": key, "action": action, **more}, to)
 
     # time ----------------------------------------------------------------------------------------
 
@@ -248,7 +253,15 @@ class World:
     # looking -------------------------------------------------------------------------------------
 
     def snap(self, to="i1"):
-        return decode_snapshot(self.actors[to].body)
+        """The snapshot with its blobs put back."""
+        actor = self.actors[to]
+        snapshot = decode_snapshot(actor.body)
+        unpack(snapshot, actor.blobs)
+        return snapshot
+
+    def spilled(self, to="i1"):
+        """The digests of the blobs that the stored snapshot needs."""
+        return decode_snapshot(self.actors[to].body).blobs
 
     @property
     def state(self):

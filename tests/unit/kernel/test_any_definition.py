@@ -229,7 +229,7 @@ def decide(draw, world):
         for effect in world.snap(id).effects:
             if effect.state == "indeterminate":
                 action = draw(st.sampled_from(["happened", "failed", "skip", "again"]))
-                world.command("resolve", to=id, key=effect.key, action=action)
+                world.resolve(effect.key, action, to=id)
 
 
 def bring_to_rest(world):
@@ -264,7 +264,7 @@ def release(world, id):
         world.command("resume", to=id)
     for effect in open_calls(world, id):
         if effect.state == "indeterminate":
-            world.command("resolve", to=id, key=effect.key, action="happened")
+            world.resolve(effect.key, "happened", to=id)
     for frame in frames_of(world.snap(id).root):
         if frame.wait is not None and frame.wait.kind in ("signal", "human"):
             world.signal(f"custom:{frame.wait.name}", {"value": "yes"}, to=id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.model import limits
+from detent.model.inputs import SignalReceived
 from tests.unit.kernel.blocks import loop, noop, parallel, put, wait
 from tests.unit.kernel.driver import run
 
@@ -115,8 +116,6 @@ def test_kept_signals_are_bounded_and_the_sender_is_told():
 
 
 def _x(number):
-    from detent.model.inputs import SignalReceived
-
     return SignalReceived(name="custom:x", payload=number)
 
 

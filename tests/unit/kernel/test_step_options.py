@@ -299,7 +299,7 @@ def test_a_result_that_would_make_data_too_large_fails_the_step_and_changes_noth
 @pytest.mark.req("SEQ-CTX-1")
 def test_the_limit_counts_what_was_spilled_to_blobs_too():
     world = run(call("a"), call("b"), data={"x": "a" * 200_000})
-    assert world.snap().blobs
+    assert world.spilled()
     world.apply("a", {"small": 1})
     world.apply("b", {"y": "b" * 100_000})
     assert (world.state, world.error["code"]) == ("failed", "payload.too_large")
@@ -315,8 +315,8 @@ def test_a_value_nested_deeper_every_round_fails_the_step_and_not_the_engine():
 
 @pytest.mark.req("CORE-REC-3")
 def test_a_value_that_doubles_every_round_fails_the_step_and_not_the_engine():
-    twice = {"l": "{{outputs.p}}", "r": "{{outputs.p}}"}
-    world = run(loop(put("p", twice), max_iterations=2000))
+    twice = {"l": "{{outputs.p}}", "r": "{{outputs.p}}", "text": "{{data.text}}"}
+    world = run(loop(put("p", twice), max_iterations=2000), data={"text": "x" * 100_000})
     world.finish()
     assert (world.state, world.error["code"]) == ("failed", "expression.limit")
 

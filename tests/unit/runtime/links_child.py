@@ -43,6 +43,11 @@ def echo(settings, inbox, publish):
             out = Decided()
             for told in batch.inputs:
                 text = told.body.decode()
+                if told.ack < 0:
+                    out.moved.append(("outcome", text))
+                    if text != "unheard":
+                        out.taken.append(told.ack)
+                    continue
                 out.acks.append((told.ack, Verdict(id=told.id, result=[text, handlers])))
             for wanted in batch.marks:
                 out.marked.extend((key, 7) for key in wanted.keys)
@@ -58,7 +63,7 @@ def echo(settings, inbox, publish):
                     case "crash":
                         raise ValueError("a fault of ours")
             publish(out)
-            if "close" in verbs:
+            if "close" in verbs or "orphan" in verbs:
                 publish(Decided(held="engine.closed"))
                 return
 
@@ -77,7 +82,7 @@ def main():
         sys.stdout.write(f"{link.pid}\n")
         sys.stdout.flush()
         os._exit(0)
-    fd = int(sys.argv[1])
+    fd = int(sys.argv[-1])
     serve_link(fd, fd, lambda: factory(settings), echo)
 
 

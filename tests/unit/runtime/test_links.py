@@ -46,7 +46,7 @@ class Caller:
 
 
 def thread_link(mode):
-    return ThreadLink(lambda: factory({"mode": mode}), echo)
+    return ThreadLink(lambda _successor: factory({"mode": mode}), echo)
 
 
 def process_link(mode):
@@ -113,13 +113,25 @@ def test_when_the_writer_stops_everybody_who_waits_is_told_and_another_is_starte
         )
         told = caller.next()
     assert told.held == "store.unavailable"
-    assert told.lost == ["k1"]
+    assert told.lost == []
     ((ack, verdict),) = told.acks
     assert (ack, verdict.ok, verdict.code) == (5, False, "store.unavailable")
     assert "the disk is full" in verdict.message
     assert caller.next().lease_until_ms == 1  # another writer, which was told the handlers again
-    caller.next()
+    assert caller.next().marked == [("k1", 7)]  # and asked for the mark again
     assert caller.ask("again", 6).result == ["again", ["h1"]]
+
+
+@pytest.mark.req("CORE-REC-1")
+def test_outcomes_go_to_the_next_writer_until_their_receipt_is_back(make, caplog):
+    caller = Caller(make())
+    caller.link.submit([Submission("i1", b"heard", ack=-1), Submission("i1", b"unheard", ack=-2)])
+    told = caller.next()
+    assert (told.moved, told.taken) == ([("outcome", "heard"), ("outcome", "unheard")], [-1])
+    caller.link.submit([Control("stop")])
+    while not (told := caller.next()).moved:
+        assert not told.taken
+    assert told.moved == [("outcome", "unheard")]
 
 
 def test_a_writer_that_stops_again_at_once_is_not_started_a_third_time(make, caplog):
@@ -127,10 +139,11 @@ def test_a_writer_that_stops_again_at_once_is_not_started_a_third_time(make, cap
     caller.link.submit([Control("crash")])
     assert caller.next().held == "store.unavailable"
     assert caller.next().lease_until_ms == 1
-    caller.link.submit([Control("crash")])
+    caller.link.submit([Control("crash"), MarkRequest(["k9"])])
     while not (told := caller.next()).held:
         pass
     assert told.held == "store.unavailable"
+    assert told.lost == ["k9"]  # nobody will ever answer it
     with pytest.raises(StoreError) as caught:
         caller.link.submit([Submission("i1", b"x", ack=9)])
     assert caught.value.code == "store.unavailable"

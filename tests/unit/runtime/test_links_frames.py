@@ -146,19 +146,27 @@ def test_an_inbox_wakes_a_reader_who_waits():
 def test_a_lost_writer_leaves_outcomes_and_handlers_to_its_successor():
     desk, told = Desk(), []
     desk.open(told.append)
-    outcome, asking = Submission("i1", b"outcome"), Submission("i1", b"ask", ack=4, ask=True)
+    outcome, asking = Submission("i1", b"outcome", -1), Submission("i1", b"ask", ack=4, ask=True)
+    late, free = Submission("i1", b"late", -2), Submission("i1", b"free")
     desk.submit([Control("register", 9, ["h"]), outcome, asking, MarkRequest(["k1", "k2"])])
+    assert len(desk.inbox.get_batch(0)) == 1  # the writer has got all of it
+    desk.submit([late, free])
     desk.deliver(Decided(marked=[("k1", 1)]))
-    desk.lose("it fell over")
+    desk.lose("it fell over", succeeded=True)
     lost = told[-1]
-    assert (lost.lost, lost.held) == (["k2"], "store.unavailable")
+    assert (lost.lost, lost.held) == ([], "store.unavailable")
     assert [(ack, verdict.code) for ack, verdict in lost.acks] == [
         (9, "store.unavailable"),
         (4, "store.unavailable"),
     ]
-    assert desk.inbox.get_batch(0) == [Submit([outcome], [], [Control("register", args=["h"])])]
-    desk.lose("again")
-    assert (told[-1].lost, told[-1].acks) == ([], [])
+    again = [MarkRequest(["k2"])]
+    handlers = [Control("register", args=["h"])]
+    assert desk.inbox.get_batch(0) == [Submit([outcome, late, free], again, handlers)]
+    desk.deliver(Decided(taken=[-1]))
+    desk.lose("again", succeeded=True)
+    assert desk.inbox.get_batch(0) == [Submit([late], again, handlers)]
+    desk.lose("for good", succeeded=False)
+    assert (told[-1].lost, told[-1].acks) == (["k2"], [])
 
 
 def test_a_shut_desk_takes_nothing_in():

@@ -6,7 +6,9 @@ import pytest
 
 from detent.definition import step
 from detent.model.decision import HandlerSpec
-from tests.unit.runtime.writer_rig import Rig
+from detent.model.errors import StoreError
+from detent.ports.store import Flight
+from tests.unit.runtime.writer_rig import Rig, with_faults
 
 
 def rig_with_order(path=":memory:", doubt="once"):
@@ -34,14 +36,42 @@ def test_a_mark_is_committed_with_a_rising_number_before_it_is_won():
     rig.check_chain()
 
 
-def test_a_mark_wanted_twice_is_won_once():
+def test_a_mark_asked_for_again_is_answered_with_its_number_and_is_no_second_one():
     rig, order = rig_with_order()
     rig.send(marks=[order.key])
-    rig.settle()
+    first = rig.turn().marked
     rig.send(marks=[order.key])
     decided = rig.turn()
-    assert decided.marked == []
-    assert decided.lost == [order.key]
+    assert (decided.marked, decided.lost) == (first, [])
+    assert rig.store.flights([order.key])[order.key].dispatch == first[0][1]
+
+
+@pytest.mark.req("CORE-EFF-4")
+@pytest.mark.parametrize("dispatcher", ["another", "one"])
+def test_a_mark_of_somebody_else_or_of_an_earlier_life_is_lost(dispatcher):
+    rig, order = rig_with_order()
+    rig.store.mark([Flight(order.key, dispatcher, 0, 0)])
+    rig.send(marks=[order.key])
+    decided = rig.turn()
+    assert (decided.marked, decided.lost) == ([], [order.key])
+
+
+def test_a_mark_whose_row_cannot_be_read_after_the_commit_is_answered_by_a_later_turn():
+    rig, order = rig_with_order()
+    rig.send(marks=[order.key])
+    first = rig.turn().marked
+    read = rig.writer._parts.store.flights
+    blind = with_faults(rig, opened=True)
+    left = [1]
+
+    def flights(effects):
+        if left and left.pop():
+            raise StoreError("store.unavailable", "not now")
+        return read(effects)
+
+    blind.flights = flights
+    rig.send(marks=[order.key])
+    assert [decided.marked for decided in rig.settle() if decided.marked] == [first]
 
 
 def test_marks_share_the_commit_of_the_turn():

@@ -243,7 +243,10 @@ class Faulty:
         return committed
 
 
-def with_faults(rig: Rig) -> Faulty:
+def with_faults(rig: Rig, *, opened: bool = False) -> Faulty:
     faulty = Faulty(rig.store)
+    if opened:  # the same writer goes on over it
+        rig.writer._parts.store = faulty
+        return faulty
     rig.writer = Writer(faulty, rig.clock, rig.settings, rig.owner, rig.chance)
     return faulty

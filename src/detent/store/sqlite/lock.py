@@ -2,6 +2,9 @@
 
 A lease says until when an owner may act; the lock says that it still exists. So whoever gets the
 lock knows that the last owner is gone, and need not wait for its lease to run out.
+
+The lock belongs to the open file, not to a process: an engine whose writer lives in a process of
+its own takes it, hands the descriptor on, and the writer adopts it. It is free when both are gone.
 """
 
 from __future__ import annotations
@@ -20,16 +23,29 @@ _held: list[int] = []
 class StoreLock:
     """An exclusive lock on a file of its own; the file stays, since removing it would race."""
 
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_path", "adopted")
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor = -1
+        self.adopted = False  # somebody else has taken it, for us too
 
     @property
     def held(self) -> bool:
         """Whether this object holds the lock."""
         return self._descriptor >= 0
+
+    @property
+    def descriptor(self) -> int:
+        """The open file that carries the lock, for others to adopt; -1 while it is not held."""
+        return self._descriptor
+
+    def adopt(self, descriptor: int) -> None:
+        """Share a lock that was taken through this open file, which is closed by `free`."""
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        self.adopted = True
+        _held.append(descriptor)
 
     def take(self) -> bool:
         """Take the lock; False when another process, or another store of this one, has it."""
@@ -49,6 +65,7 @@ class StoreLock:
             _held.remove(self._descriptor)
             os.close(self._descriptor)
         self._descriptor = -1
+        self.adopted = False
 
 
 def _let_go_in_child() -> None:

@@ -33,20 +33,39 @@ _SENDER_CHECKPOINT_PAGES = 20_000
 
 
 def open_store(
-    path: str | Path, *, create: NewStore | None, read_only: bool = False
+    path: str | Path,
+    *,
+    create: NewStore | None,
+    read_only: bool = False,
+    lock_descriptor: int | None = None,
+    vfs: str = "",
 ) -> SqliteStore:
-    """Open the store at `path`; where there is none, make it from `create` or raise."""
+    """Open the store at `path`; where there is none, make it from `create` or raise.
+
+    With `lock_descriptor` it shares an OS lock that was taken already, and closes that descriptor.
+    A `vfs` of Python's own has no shared memory, so that a store on it has one connection only.
+    """
     name = str(path)
-    in_memory = name == MEMORY
-    if not in_memory:
+    lock = None if name == MEMORY else _lock_of(name, lock_descriptor)
+    try:
+        return _open(name, create, lock, read_only=read_only, vfs=vfs)
+    except BaseException:
+        if lock is not None:
+            lock.free()
+        raise
+
+
+def _open(
+    name: str, create: NewStore | None, lock: StoreLock | None, *, read_only: bool, vfs: str
+) -> SqliteStore:
+    if name != MEMORY:
         _check_place(Path(name), create)
     try:
-        connection = _connect(name, create, read_only=read_only)
+        connection = _connect(name, create, read_only=read_only, vfs=vfs)
     except apsw.Error as error:
         raise _explained(name, error) from error
     try:
         _prepare(connection, name, create, read_only=read_only)
-        lock = None if in_memory else StoreLock(Path(name + ".lock"))
         return SqliteStore(connection, read_meta(connection, name), lock)
     except apsw.Error as error:
         connection.close()
@@ -54,6 +73,13 @@ def open_store(
     except BaseException:
         connection.close()
         raise
+
+
+def _lock_of(name: str, descriptor: int | None) -> StoreLock:
+    lock = StoreLock(Path(name + ".lock"))
+    if descriptor is not None:
+        lock.adopt(descriptor)
+    return lock
 
 
 def _check_place(path: Path, create: NewStore | None) -> None:
@@ -74,11 +100,15 @@ def _check_place(path: Path, create: NewStore | None) -> None:
         raise StoreError("store.unavailable", f"there is no store at {path}", path=str(path))
 
 
-def _connect(name: str, create: NewStore | None, *, read_only: bool) -> apsw.Connection:
+def _connect(name: str, create: NewStore | None, *, read_only: bool, vfs: str) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create is not None and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    connection = apsw.Connection(name, flags=flags, statementcachesize=_STATEMENTS_KEPT)
+    connection = apsw.Connection(
+        name, flags=flags, vfs=vfs or None, statementcachesize=_STATEMENTS_KEPT
+    )
+    if vfs:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # else a WAL needs shared memory
     connection.set_busy_handler(wait_for_lock)
     return connection
 

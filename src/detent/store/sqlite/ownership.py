@@ -1,7 +1,8 @@
 """Who may write: partitions are taken, renewed and given up by guarded updates.
 
 The OS lock comes first. It makes one process the only possible owner of the file, so getting it
-voids every lease in it; while it is held here, leases between owners of this process count.
+voids every lease in it; while it is held here, leases between owners of this process count. A lock
+that was adopted is held by one engine for all its writers: only leases of others are void.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ _SELECT_NEWEST_OWNER = """
 SELECT o.id, o.host, o.pid FROM partition p JOIN owner o ON o.id = p.owner
 ORDER BY p.lease_until DESC LIMIT 1
 """
-_VOID_OWNERS = "DELETE FROM owner WHERE id IN (SELECT owner FROM partition)"
-_VOID_PARTITIONS = "UPDATE partition SET owner = '', lease_until = 0 WHERE owner <> ''"
+_VOID_OWNERS = "DELETE FROM owner WHERE id IN (SELECT owner FROM partition) AND id <> ?"
+_VOID_PARTITIONS = """
+UPDATE partition SET owner = '', lease_until = 0 WHERE owner <> '' AND owner <> ?
+"""
 _FORGET_OWNERS = """
 DELETE FROM owner WHERE lease_until <= ? AND id NOT IN (SELECT owner FROM partition)
 """
@@ -80,16 +83,22 @@ def acquire(
 ) -> list[Partition]:
     """Take what is free; the lease runs until the owner's `lease_until_ms`."""
     wanted = list(partitions)
-    fresh = lock is not None and not lock.held
-    if lock is not None and fresh and not _take_lock(lock):
-        raise _owned(connection)
+    if lock is not None and lock.adopted:
+        return _take(connection, owner, wanted, now_ms, spared=owner.id)
+    if lock is None or lock.held:
+        return _take(connection, owner, wanted, now_ms)
+    hold(connection, lock)
     try:
-        taken = _take(connection, owner, wanted, now_ms, void=fresh)
+        return _take(connection, owner, wanted, now_ms, spared="")
     except BaseException:
-        if lock is not None and fresh:
-            lock.free()
+        lock.free()
         raise
-    return taken
+
+
+def hold(connection: apsw.Connection, lock: StoreLock) -> None:
+    """Take the OS lock, or raise who has it."""
+    if not _take_lock(lock):
+        raise _owned(connection)
 
 
 def renew(
@@ -134,13 +143,19 @@ def _renew_rows(connection: apsw.Connection, flat: list[Any], wanted: int) -> No
 
 
 def _take(
-    connection: apsw.Connection, owner: Owner, wanted: list[int], now_ms: int, *, void: bool
+    connection: apsw.Connection,
+    owner: Owner,
+    wanted: list[int],
+    now_ms: int,
+    *,
+    spared: str | None = None,
 ) -> list[Partition]:
+    """`spared`: leases are void but for those of this owner; None when all of them count."""
     taken: list[Partition] = []
     with transaction(connection):
-        if void:
-            change(connection, _VOID_OWNERS)
-            change(connection, _VOID_PARTITIONS)
+        if spared is not None:
+            change(connection, _VOID_OWNERS, (spared,))
+            change(connection, _VOID_PARTITIONS, (spared,))
         change(connection, _FORGET_OWNERS, (now_ms,))
         values = (owner.id, owner.host, owner.pid, owner.lease_until_ms, owner.wake)
         change(connection, _UPSERT_OWNER, values)

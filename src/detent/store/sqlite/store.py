@@ -88,6 +88,19 @@ class SqliteStore:
         return taken
 
     @_translated
+    def hold_lock(self) -> int:
+        """Take the OS lock before any partition, for writers that share it by this descriptor.
+
+        It is free again when this store and all that adopted it are closed. `store.owned` when
+        another process has it; -1 for a store in memory, which has none.
+        """
+        if self._lock is None:
+            return -1
+        if not self._lock.held:
+            ownership.hold(self._connection, self._lock)
+        return self._lock.descriptor
+
+    @_translated
     def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
         """Move the lease of all (p, fence_epoch) pairs to the owner's, or of none."""
         return ownership.renew(self._connection, owner, fences, tick)
