@@ -54,7 +54,10 @@ def router(*routes, id="ro", **more):
 
 def attempt(tried, caught=(), finally_=None, id="t"):
     block = {
-        "type": "try_catch", "id": id, "try_block": list(tried), "catch_block": list(caught),
+        "type": "try_catch",
+        "id": id,
+        "try_block": list(tried),
+        "catch_block": list(caught),
     }
     return block if finally_ is None else {**block, "finally_block": list(finally_)}
 

@@ -37,7 +37,9 @@ def a_leaf(draw, name, within):
     kind = draw(st.sampled_from([*kinds, "goto"] if within else kinds))
     options = {}
     if draw(st.integers(0, 3)) == 0:
-        options["retry"] = make.retry(draw(st.integers(1, 3)), first=draw(st.sampled_from([0, 300])))
+        options["retry"] = make.retry(
+            draw(st.integers(1, 3)), first=draw(st.sampled_from([0, 300]))
+        )
     if draw(st.integers(0, 5)) == 0:
         options["deadline"] = 2000
     if draw(st.integers(0, 5)) == 0:
@@ -153,7 +155,16 @@ def a_graph(draw, name, depth, _within):
 
 
 KINDS = [
-    a_parallel, a_race, a_loop, a_for_each, a_router, a_try, a_split, a_scope, a_saga, a_graph,
+    a_parallel,
+    a_race,
+    a_loop,
+    a_for_each,
+    a_router,
+    a_try,
+    a_split,
+    a_scope,
+    a_saga,
+    a_graph,
 ]
 
 
@@ -182,28 +193,50 @@ def an_outcome(draw, world):
         told = EffectReconciled(key=order.key, verdict=verdict, result={"r": 1})
     elif order.handler == "policy":
         verdicts = [
-            {"allowed": True}, {"allowed": True}, {"allowed": False, "action": "pause"},
-            {"allowed": False, "action": "defer", "for_ms": 100}, {"allowed": "perhaps"},
+            {"allowed": True},
+            {"allowed": True},
+            {"allowed": False, "action": "pause"},
+            {"allowed": False, "action": "defer", "for_ms": 100},
+            {"allowed": "perhaps"},
             {"allowed": False, "action": "skip_with_log"},
         ]
         told = EffectApplied(key=order.key, result=draw(st.sampled_from(verdicts)))
     else:
-        told = draw(st.sampled_from([
-            EffectApplied(key=order.key, result={order.block: 1}),
-            EffectApplied(key=order.key, result=None),
-            EffectFailed(key=order.key, message="no", retryable=True),
-            EffectFailed(key=order.key, message="never", retryable=False),
-            EffectDoubted(key=order.key, reason="lost"),
-            EffectDoubted(key=order.key, reason="died", crashed=True),
-        ]))
+        told = draw(
+            st.sampled_from(
+                [
+                    EffectApplied(key=order.key, result={order.block: 1}),
+                    EffectApplied(key=order.key, result=None),
+                    EffectFailed(key=order.key, message="no", retryable=True),
+                    EffectFailed(key=order.key, message="never", retryable=False),
+                    EffectDoubted(key=order.key, reason="lost"),
+                    EffectDoubted(key=order.key, reason="died", crashed=True),
+                ]
+            )
+        )
     world.tell(told, to=order.instance)
     return told
 
 
 def a_move(draw, world, told):
     """One thing that may happen to the instance."""
-    kinds = ["time", "time", "outcome", "outcome", "outcome", "outcome", "signal", "human",
-             "pause", "resume", "cancel", "again", "resolve", "retry", "late"]
+    kinds = [
+        "time",
+        "time",
+        "outcome",
+        "outcome",
+        "outcome",
+        "outcome",
+        "signal",
+        "human",
+        "pause",
+        "resume",
+        "cancel",
+        "again",
+        "resolve",
+        "retry",
+        "late",
+    ]
     match draw(st.sampled_from(kinds)):
         case "time":
             world.tick += draw(st.sampled_from([0, 1, 7, 100, 40_000]))
@@ -212,7 +245,9 @@ def a_move(draw, world, told):
         case "outcome" if world.orders:
             told.append(an_outcome(draw, world))
         case "signal":
-            world.signal(draw(st.sampled_from(["custom:x", "custom:y", "update_context"])), {"s": 1})
+            world.signal(
+                draw(st.sampled_from(["custom:x", "custom:y", "update_context"])), {"s": 1}
+            )
         case "human":
             value = draw(st.sampled_from(["yes", "perhaps"]))
             world.signal(f"custom:human_input:b{draw(st.integers(1, 6))}", {"value": value})
@@ -235,7 +270,11 @@ def decide(draw, world):
 def bring_to_rest(world):
     """Give everything what it waits for: whatever happened before, all instances must end."""
     for _ in range(300):
-        ids = [id for id in world.actors if world.snap(id).state not in TERMINAL or open_calls(world, id)]
+        ids = [
+            id
+            for id in world.actors
+            if world.snap(id).state not in TERMINAL or open_calls(world, id)
+        ]
         if not ids:
             return
         for id in ids:

@@ -93,7 +93,10 @@ def test_a_split_takes_the_same_variant_every_time_for_one_instance():
     taken = {entry[1].rpartition("/")[2] for entry in world.entries("step.executed")}
     assert len(taken) == 1
     variant = world.outputs["ab"]
-    assert variant == {"variant": "xy"[variant["variant_index"]], "variant_index": variant["variant_index"]}
+    assert variant == {
+        "variant": "xy"[variant["variant_index"]],
+        "variant_index": variant["variant_index"],
+    }
     assert run(arms).outputs["ab"] == variant
 
 

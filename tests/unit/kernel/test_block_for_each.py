@@ -20,7 +20,9 @@ from tests.unit.kernel.driver import run
 @pytest.mark.req("SEQ-BLK-4")
 def test_each_element_is_visible_under_its_name_and_removed_at_the_end():
     world = run(
-        for_each(put("p", {"it": "{{data.item}}"})), put("last", "{{data.item}}"), data={"items": [7, 8]}
+        for_each(put("p", {"it": "{{data.item}}"})),
+        put("last", "{{data.item}}"),
+        data={"items": [7, 8]},
     )
     outputs = [entry[2]["output"] for entry in world.entries("step.executed")]
     assert outputs == [{"it": 7}, {"it": 8}, None]
@@ -32,8 +34,13 @@ def test_each_element_is_visible_under_its_name_and_removed_at_the_end():
 @pytest.mark.parametrize(
     ("collection", "data"),
     [
-        ("items", {"items": []}), ("items", {}), ("items", None), ("items", {"items": "abc"}),
-        ("items", {"items": {"a": 1}}), ("a.b", {"a": 1}), ("{{data.nothing}}", {}),
+        ("items", {"items": []}),
+        ("items", {}),
+        ("items", None),
+        ("items", {"items": "abc"}),
+        ("items", {"items": {"a": 1}}),
+        ("a.b", {"a": 1}),
+        ("{{data.nothing}}", {}),
     ],
 )
 def test_what_is_missing_empty_or_no_list_completes_without_a_round(collection, data):
@@ -125,7 +132,9 @@ def test_nested_collections_run_every_pair():
     world = run(
         for_each(
             for_each(put("p", "{{data.x}}{{data.y}}"), id="in", collection="ys", item_var="y"),
-            id="out", collection="xs", item_var="x",
+            id="out",
+            collection="xs",
+            item_var="x",
         ),
         data={"xs": [1, 2], "ys": ["a", "b"]},
     )

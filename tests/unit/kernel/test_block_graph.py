@@ -45,9 +45,7 @@ def test_an_empty_node_is_passed_through():
 
 @pytest.mark.req("CORE-EFF-2")
 def test_a_cycle_numbers_its_visits_and_each_has_its_own_key():
-    world = run(
-        graph({"ask": [call("q"), wait("w", duration=1000)]}, ("ask", "ask", "!data.done"))
-    )
+    world = run(graph({"ask": [call("q"), wait("w", duration=1000)]}, ("ask", "ask", "!data.done")))
     for round_ in range(3):
         assert world.order().node == f"g[{round_}:ask]/q"
         world.apply("q", {"done": round_ == 2})

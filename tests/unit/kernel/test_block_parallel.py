@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.kernel.blocks import attempt, call, fails, graph, goto, noop, parallel, sleep, wait
+from tests.unit.kernel.blocks import attempt, call, fails, goto, graph, noop, parallel, sleep, wait
 from tests.unit.kernel.driver import run
 
 
@@ -127,10 +127,12 @@ def test_a_goto_in_one_branch_waits_until_the_finally_of_another_has_run():
 @pytest.mark.req("SEQ-BLK-2")
 def test_a_goto_after_a_failure_of_another_branch_does_not_hide_the_failure():
     world = run(
-        graph({
-            "here": [parallel([fails("bad")], [call("go"), goto("there", id="j")])],
-            "there": [noop("arrived")],
-        })
+        graph(
+            {
+                "here": [parallel([fails("bad")], [call("go"), goto("there", id="j")])],
+                "there": [noop("arrived")],
+            }
+        )
     )
     world.apply("go")
     assert world.state == "failed"

@@ -171,16 +171,18 @@ def test_a_retry_goes_on_in_the_failed_branch_and_leaves_the_losers_cancelled():
 @pytest.mark.req("SEQ-BLK-3")
 def test_a_goto_decides_a_race_and_the_losers_goto_is_ignored():
     world = run(
-        graph({
-            "here": [
-                race(
-                    [call("a"), goto("left", id="j1")],
-                    [scope(call("b"), goto("right", id="j2"))],
-                )
-            ],
-            "left": [noop("at_left")],
-            "right": [noop("at_right")],
-        })
+        graph(
+            {
+                "here": [
+                    race(
+                        [call("a"), goto("left", id="j1")],
+                        [scope(call("b"), goto("right", id="j2"))],
+                    )
+                ],
+                "left": [noop("at_left")],
+                "right": [noop("at_right")],
+            }
+        )
     )
     world.apply("a")
     world.apply("b")

@@ -11,7 +11,9 @@ from tests.unit.kernel.driver import run
 def trip(**handlers):
     return run(
         saga(
-            (call("book"), call("unbook")), (call("pay"), call("refund")), (call("mail"), call("recall"))
+            (call("book"), call("unbook")),
+            (call("pay"), call("refund")),
+            (call("mail"), call("recall")),
         ),
         noop("after"),
         handlers=handlers,

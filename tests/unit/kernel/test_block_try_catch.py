@@ -28,7 +28,9 @@ def test_after_success_catch_is_passed_over_and_finally_runs():
 
 @pytest.mark.req("SEQ-BLK-5")
 def test_a_failure_is_caught_with_its_error_in_data_and_finally_runs():
-    world = run(attempt([fails("bad"), noop("never")], [put("c", "{{data._error.block_id}}")], [noop("z")]))
+    world = run(
+        attempt([fails("bad"), noop("never")], [put("c", "{{data._error.block_id}}")], [noop("z")])
+    )
     assert world.state == "completed"
     assert world.executed == ["t/c", "t/z"]
     assert world.outputs["c"] == "t"
@@ -106,10 +108,12 @@ def test_a_cancel_in_a_block_without_finally_ends_at_once():
 @pytest.mark.req("SEQ-BLK-5")
 def test_finally_runs_when_a_goto_leaves_try():
     world = run(
-        graph({
-            "here": [attempt([noop("a"), goto("there", id="j")], [], [call("z")])],
-            "there": [noop("b")],
-        })
+        graph(
+            {
+                "here": [attempt([noop("a"), goto("there", id="j")], [], [call("z")])],
+                "there": [noop("b")],
+            }
+        )
     )
     assert world.has("z")
     assert world.executed == ["g[0:here]/t/a"]
@@ -120,10 +124,12 @@ def test_finally_runs_when_a_goto_leaves_try():
 @pytest.mark.req("SEQ-BLK-5")
 def test_a_goto_whose_finally_fails_goes_on_to_its_target_after_a_retry():
     world = run(
-        graph({
-            "here": [attempt([goto("there", id="j")], [], [call("z")])],
-            "there": [noop("b")],
-        })
+        graph(
+            {
+                "here": [attempt([goto("there", id="j")], [], [call("z")])],
+                "there": [noop("b")],
+            }
+        )
     )
     world.fail("z", retryable=False)
     assert world.state == "failed"

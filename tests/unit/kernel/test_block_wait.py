@@ -79,8 +79,12 @@ def test_a_signal_taken_in_after_the_due_tick_comes_after_the_time_out():
 
 @pytest.mark.req("SEQ-SIG-2")
 def test_early_signals_are_kept_and_taken_oldest_first_each_once():
-    world = run(wait("gate", duration=100), wait("a", signal="x"), wait("b", signal="x"),
-                wait("c", signal="x"))
+    world = run(
+        wait("gate", duration=100),
+        wait("a", signal="x"),
+        wait("b", signal="x"),
+        wait("c", signal="x"),
+    )
     for number in (1, 2):
         world.signal("custom:x", number)
     world.signal("custom:y", "other")

@@ -213,7 +213,9 @@ def test_a_retry_after_the_clean_up_goes_on_in_the_main_list_and_cleans_up_anew_
 
 @pytest.mark.req("SEQ-SIG-1", "CORE-STM-7")
 def test_a_cancel_ends_the_clean_up_of_a_failure_and_runs_that_of_a_cancel():
-    world = run(fails("bad"), on_failure=[wait("w", signal="x"), noop("never")], on_cancel=[noop("c")])
+    world = run(
+        fails("bad"), on_failure=[wait("w", signal="x"), noop("never")], on_cancel=[noop("c")]
+    )
     assert world.state == "waiting"
     assert world.command("cancel").ok
     assert world.state == "cancelled"

@@ -40,7 +40,8 @@ def test_the_parent_waits_and_takes_the_childs_data_and_outputs():
     assert world.state == "completed"
     assert world.data == {"mine": 1, "made": 2}
     assert world.outputs["sub"] == [
-        {"block_id": "first", "output": 1}, {"block_id": "work", "output": {"made": 2}},
+        {"block_id": "first", "output": 1},
+        {"block_id": "work", "output": {"made": 2}},
     ]
 
 
@@ -48,8 +49,15 @@ def test_the_parent_waits_and_takes_the_childs_data_and_outputs():
 def test_the_child_inherits_what_it_must_and_its_input_is_templated():
     world = family(sub(input={"who": "{{data.name}}", "all": "{{data}}"}))
     world.start(
-        {"name": "Ada"}, tenant="t", namespace="ns", priority=3, timezone="Europe/Paris",
-        config={"c": 1}, dry_run=True, auto_approve=True, seed="s",
+        {"name": "Ada"},
+        tenant="t",
+        namespace="ns",
+        priority=3,
+        timezone="Europe/Paris",
+        config={"c": 1},
+        dry_run=True,
+        auto_approve=True,
+        seed="s",
     )
     snap = world.snap(world.children[0])
     assert snap.data == {"who": "Ada", "all": {"name": "Ada"}}
@@ -118,8 +126,9 @@ def test_a_cancel_of_the_parent_cancels_the_child():
 
 @pytest.mark.req("SEQ-BLK-6", "CORE-STM-5")
 def test_the_late_end_of_a_child_is_noted_and_changes_nothing():
-    world = family(race([sub()], [wait(signal="now")]), wait("w2", signal="end"),
-                   child=[scope(call("work"))]).start()
+    world = family(
+        race([sub()], [wait(signal="now")]), wait("w2", signal="end"), child=[scope(call("work"))]
+    ).start()
     world.signal("custom:now")
     (child,) = world.children
     assert world.snap(child).state == "running", "its scope drains"
@@ -220,8 +229,12 @@ def test_a_broken_input_template_fails_the_block():
 
 @pytest.mark.req("SEQ-BLK-6")
 def test_the_outputs_come_in_the_order_of_their_latest_creation():
-    world = family(sub(), child=[loop(noop("a"), noop("b", when="runtime.total_steps_executed < 2"),
-                                      max_iterations=2)]).start()
+    world = family(
+        sub(),
+        child=[
+            loop(noop("a"), noop("b", when="runtime.total_steps_executed < 2"), max_iterations=2)
+        ],
+    ).start()
     assert [row["block_id"] for row in world.outputs["sub"]] == ["b", "a", "l"]
 
 

@@ -88,16 +88,18 @@ def a_long_story():
 
 @pytest.mark.req("CORE-RPL-1", "CORE-SCH-2")
 def test_another_process_with_another_hash_seed_writes_the_same_bytes():
-    code = (
-        "from tests.unit.kernel.test_determinism import a_long_story\n"
-        "print(a_long_story())"
-    )
+    code = "from tests.unit.kernel.test_determinism import a_long_story\nprint(a_long_story())"
     seen = {a_long_story()}
     for seed in ("1", "4242"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True,
-            check=True, timeout=60,
+            [sys.executable, "-c", code],
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         )
         seen.add(done.stdout.strip())
     assert len(seen) == 1
@@ -120,8 +122,10 @@ def test_the_arguments_of_a_step_are_not_changed_by_it():
 
 @pytest.mark.req("CORE-RPL-1")
 def test_chance_comes_from_the_instances_own_seed_and_is_never_drawn_twice():
-    block = loop(router(("random(1, 1000000) > 500000", [noop("high")]), default=[noop("low")]),
-                 max_iterations=40)
+    block = loop(
+        router(("random(1, 1000000) > 500000", [noop("high")]), default=[noop("low")]),
+        max_iterations=40,
+    )
 
     def rolls(seed):
         return World(block).start(seed=seed).nodes("step.executed")
@@ -142,7 +146,8 @@ def test_facts_that_were_used_are_recorded_and_no_others():
     world.apply("b")
     told = [list(facts) for facts in world.actors["i1"].facts if facts]
     assert told == [["handler:b"], ["child:child:", "handler:b"]] or told == [
-        ["handler:b"], ["handler:b", "child:child:"],
+        ["handler:b"],
+        ["handler:b", "child:child:"],
     ]
     assert world.actors["i1"].facts[-2]["child:child:"] == child.hash
 

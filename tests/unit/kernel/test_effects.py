@@ -30,7 +30,7 @@ def one(doubt, **more):
 
 @pytest.mark.req("CORE-EFF-3")
 def test_the_ledger_has_exactly_the_moves_of_the_requirement():
-    assert EFFECT == {
+    assert {
         "planned": {"in_flight", "withdrawn", "applied", "failed", "needs_reconcile"},
         "in_flight": {"applied", "failed", "needs_reconcile", "indeterminate"},
         "needs_reconcile": {"applied", "failed", "needs_reconcile", "indeterminate"},
@@ -39,7 +39,7 @@ def test_the_ledger_has_exactly_the_moves_of_the_requirement():
         "failed": set(),
         "skipped": set(),
         "withdrawn": set(),
-    }
+    } == EFFECT
 
 
 @pytest.mark.req("CORE-EFF-1")
@@ -65,8 +65,11 @@ def test_each_branch_performs_at_most_one_acting_step_per_turn():
 @pytest.mark.parametrize(
     ("spec", "marked"),
     [
-        ({}, False), ({"doubt": "keyed"}, True), ({"doubt": "keyed", "withdrawable": False}, False),
-        ({"doubt": "queryable"}, True), ({"doubt": "once"}, True),
+        ({}, False),
+        ({"doubt": "keyed"}, True),
+        ({"doubt": "keyed", "withdrawable": False}, False),
+        ({"doubt": "queryable"}, True),
+        ({"doubt": "once"}, True),
         ({"doubt": "once", "withdrawable": False}, True),
     ],
 )
@@ -390,7 +393,8 @@ def test_only_an_indeterminate_effect_can_be_resolved(action, state):
     before = world.snap()
     verdict = world.resolve(key, action)
     assert (verdict.ok, verdict.code) == (
-        False, "effect.not_found" if state == "settled" else "effect.state",
+        False,
+        "effect.not_found" if state == "settled" else "effect.state",
     )
     assert world.snap().effects == before.effects
     assert world.snap().state == before.state

@@ -48,8 +48,17 @@ def test_named_choices_are_the_only_answers_and_store_as_names_the_place():
 @pytest.mark.req("SEQ-BLK-1")
 @pytest.mark.parametrize(
     "payload",
-    [None, {}, {"approved": True}, {"value": "maybe"}, {"value": None}, {"value": ["yes"]}, "yes",
-     {"value": {"value": "yes"}}, {"value": True}],
+    [
+        None,
+        {},
+        {"approved": True},
+        {"value": "maybe"},
+        {"value": None},
+        {"value": ["yes"]},
+        "yes",
+        {"value": {"value": "yes"}},
+        {"value": True},
+    ],
 )
 def test_what_is_no_answer_is_consumed_and_ignored(payload):
     world = run(human("h"))
@@ -125,11 +134,17 @@ def test_an_escalation_really_runs_instead_of_the_handler_and_the_flow_goes_on()
     )
     world.after(5000)
     request = world.request("boss")
-    assert (request["block_id"], request["prompt"], request["choices"]) == ("h", "Ship?", ["yes", "no"])
+    assert (request["block_id"], request["prompt"], request["choices"]) == (
+        "h",
+        "Ship?",
+        ["yes", "no"],
+    )
     world.apply("boss", {"told": "her"})
     assert world.state == "completed"
     assert world.outputs["h"] == {
-        "_escalated": True, "_escalation_handler": "boss", "_timeout_seconds": 5,
+        "_escalated": True,
+        "_escalation_handler": "boss",
+        "_timeout_seconds": 5,
         "result": {"told": "her"},
     }
     assert [order.handler for order in world.history] == ["boss"]
@@ -138,7 +153,9 @@ def test_an_escalation_really_runs_instead_of_the_handler_and_the_flow_goes_on()
 @pytest.mark.req("SEQ-BLK-1")
 def test_the_output_of_an_escalation_is_not_held_against_the_schema_of_the_handler():
     schema = {"type": "object", "required": ["n"]}
-    world = run(human("h", handler="act", timeout=100, escalation_handler="boss", output_schema=schema))
+    world = run(
+        human("h", handler="act", timeout=100, escalation_handler="boss", output_schema=schema)
+    )
     world.after(100)
     world.apply("boss")
     assert world.state == "completed"
@@ -199,8 +216,14 @@ def test_human_review_tells_what_is_to_be_reviewed():
     world = run(step)
     answer(world, "ship")
     assert world.outputs["h"] == {
-        "type": "human_review", "status": "pending", "reviewer": "ada", "instructions": "look",
-        "review_data": {"n": 1}, "instance_id": "i1", "block_id": "h", "choices": CHOICES,
+        "type": "human_review",
+        "status": "pending",
+        "reviewer": "ada",
+        "instructions": "look",
+        "review_data": {"n": 1},
+        "instance_id": "i1",
+        "block_id": "h",
+        "choices": CHOICES,
         "allow_comment": True,
     }
 
@@ -209,7 +232,9 @@ def test_human_review_tells_what_is_to_be_reviewed():
 def test_human_review_has_defaults():
     output = run(call("r", "human_review")).outputs["r"]
     assert (output["reviewer"], output["instructions"], output["review_data"]) == (
-        "unassigned", None, None,
+        "unassigned",
+        None,
+        None,
     )
     assert [choice["value"] for choice in output["choices"]] == ["yes", "no"]
     assert output["allow_comment"] is False

@@ -81,7 +81,9 @@ def test_what_an_instance_stands_at_decides_the_state_it_shows(blocks, state):
 
 @pytest.mark.req("CORE-STM-1")
 def test_the_shown_state_follows_the_branches_that_are_left():
-    world = run(parallel([sleep("s", 500)], [call("a", delay={"duration": 900})], [wait(signal="x")]))
+    world = run(
+        parallel([sleep("s", 500)], [call("a", delay={"duration": 900})], [wait(signal="x")])
+    )
     assert world.state == "running"
     world.after(500)
     assert world.state == "scheduled"
@@ -100,7 +102,9 @@ def test_an_instance_due_later_is_scheduled_until_its_tick():
     world.at(100)
     assert world.state == "completed"
     assert [entry[0] for entry in world.entries() if entry[0].startswith("run.")] == [
-        "run.created", "run.started", "run.completed",
+        "run.created",
+        "run.started",
+        "run.completed",
     ]
 
 
@@ -141,9 +145,13 @@ def test_a_step_failure_never_leaves_the_instance_running_and_nothing_is_passed_
 @pytest.mark.parametrize(
     ("state", "after", "ok"),
     [
-        ("scheduled", "paused", True), ("running", "paused", True), ("waiting", "waiting", True),
-        ("paused", "paused", False), ("completed", "completed", False),
-        ("failed", "failed", False), ("cancelled", "cancelled", False),
+        ("scheduled", "paused", True),
+        ("running", "paused", True),
+        ("waiting", "waiting", True),
+        ("paused", "paused", False),
+        ("completed", "completed", False),
+        ("failed", "failed", False),
+        ("cancelled", "cancelled", False),
     ],
 )
 def test_pause_in_every_state(state, after, ok):
@@ -314,7 +322,8 @@ def test_a_resume_before_the_wait_ends_withdraws_the_pause():
     assert world.command("resume").ok
     assert not world.snap().pause_requested
     assert [e[0] for e in world.entries() if "pause" in e[0]] == [
-        "run.pause_requested", "run.pause_withdrawn",
+        "run.pause_requested",
+        "run.pause_withdrawn",
     ]
     world.signal("custom:x")
     assert world.state == "completed"
@@ -361,8 +370,11 @@ def test_a_pause_held_in_a_persons_gate_holds_the_escalation_too():
 
 @pytest.mark.req("CORE-STM-7")
 def test_a_pause_that_took_effect_another_way_does_not_pause_twice():
-    world = run(parallel([wait("w", duration=1000)], [call("a", retry=RETRY)]), noop("after"),
-                handlers={"a": {"doubt": "once"}})
+    world = run(
+        parallel([wait("w", duration=1000)], [call("a", retry=RETRY)]),
+        noop("after"),
+        handlers={"a": {"doubt": "once"}},
+    )
     world.mark("a")
     world.doubt("a")
     assert world.state == "waiting"

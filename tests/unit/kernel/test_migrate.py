@@ -44,7 +44,9 @@ def test_at_a_wait_an_instance_goes_on_in_the_other_version():
 @pytest.mark.req("SEQ-4")
 @pytest.mark.parametrize("how", ["in flight", "in doubt", "with a person"])
 def test_with_an_unsettled_effect_it_is_refused(how):
-    world = run(call("a"), handlers={"a": {"doubt": "queryable" if how != "with a person" else "once"}})
+    world = run(
+        call("a"), handlers={"a": {"doubt": "queryable" if how != "with a person" else "once"}}
+    )
     world.mark("a")
     if how != "in flight":
         world.doubt("a")
@@ -101,7 +103,13 @@ def test_out_of_moves_or_cleaning_up_it_is_refused():
 def test_a_migration_can_be_undone_until_a_new_effect_was_made():
     world = run(wait(signal="x"), wait("w2", signal="y"), call("a"), wait("w3", signal="z"))
     old = world.program.hash
-    blocks = [wait(signal="x"), wait("w2", signal="y"), call("a"), wait("w3", signal="z"), noop("n")]
+    blocks = [
+        wait(signal="x"),
+        wait("w2", signal="y"),
+        call("a"),
+        wait("w3", signal="z"),
+        noop("n"),
+    ]
     assert moved(world, *blocks)[1].ok
     assert world.command("migrate", {"undo": True}).ok
     assert world.snap().definition == old
@@ -120,7 +128,9 @@ def test_a_migration_can_be_undone_until_a_new_effect_was_made():
 @pytest.mark.req("SEQ-4")
 def test_nested_frames_move_with_their_lists():
     world = run(loop(noop("a"), wait(signal="x"), max_iterations=2), data={})
-    assert moved(world, loop(noop("a0"), noop("a"), wait(signal="x"), noop("b"), max_iterations=2))[1].ok
+    assert moved(world, loop(noop("a0"), noop("a"), wait(signal="x"), noop("b"), max_iterations=2))[
+        1
+    ].ok
     world.signal("custom:x")
     assert world.executed == ["l[0]/a", "l[0]/b", "l[1]/a0", "l[1]/a"]
 

@@ -93,7 +93,9 @@ def test_all_policies_must_allow_in_their_order():
     world.apply("two", ALLOWED)
     assert world.has("a")
     assert [e[2]["policy"] for e in world.entries("policy.evaluated")] == [
-        "one", "effect_budget", "two",
+        "one",
+        "effect_budget",
+        "two",
     ]
 
 
@@ -133,7 +135,9 @@ def test_a_users_policy_may_defer_and_everything_is_judged_anew_then(verdict, wa
     assert (world.state, world.decision.due) == ("scheduled", world.tick + wait)
     world.due()
     assert [e[2]["policy"] for e in world.entries("policy.evaluated")] == [
-        "effect_budget", "guard", "effect_budget",
+        "effect_budget",
+        "guard",
+        "effect_budget",
     ]
     assert not world.has("a")
     world.apply("guard", ALLOWED)
@@ -144,10 +148,20 @@ def test_a_users_policy_may_defer_and_everything_is_judged_anew_then(verdict, wa
 @pytest.mark.parametrize(
     "garbage",
     [
-        None, {}, [], "yes", 1, True, {"allowed": "yes"}, {"allowed": 1}, {"allowed": None},
-        {"allowed": False, "action": "explode"}, {"allowed": False, "action": "defer"},
+        None,
+        {},
+        [],
+        "yes",
+        1,
+        True,
+        {"allowed": "yes"},
+        {"allowed": 1},
+        {"allowed": None},
+        {"allowed": False, "action": "explode"},
+        {"allowed": False, "action": "defer"},
         {"allowed": False, "action": "defer", "for_ms": -1},
-        {"allowed": False, "action": "defer", "until_ms": "soon"}, {"allowed": False},
+        {"allowed": False, "action": "defer", "until_ms": "soon"},
+        {"allowed": False},
     ],
 )
 def test_whatever_is_no_clear_verdict_fails_closed(garbage):
@@ -228,7 +242,9 @@ def test_a_retry_of_the_instance_cannot_pass_round_the_policies():
 
 @pytest.mark.req("CORE-POL-1")
 def test_policies_of_the_start_are_judged_after_those_of_the_definition():
-    world = World(call("a"), policies=[{"handler": "mine"}]).start(policies=({"handler": "theirs"},))
+    world = World(call("a"), policies=[{"handler": "mine"}]).start(
+        policies=({"handler": "theirs"},)
+    )
     world.apply("mine", ALLOWED)
     assert world.has("theirs")
 

@@ -108,9 +108,13 @@ def test_jitter_never_makes_a_pause_negative():
 @pytest.mark.parametrize(
     ("condition", "again"),
     [
-        ("_error.message == 'busy'", True), ("_error.message == 'other'", False),
-        ("_error.details.code == 7", True), ("data.n == 1", True), ("data.n == 2", False),
-        ("contains(_error.message, 'us')", True), ("_error.message ==", False),
+        ("_error.message == 'busy'", True),
+        ("_error.message == 'other'", False),
+        ("_error.details.code == 7", True),
+        ("data.n == 1", True),
+        ("data.n == 2", False),
+        ("contains(_error.message, 'us')", True),
+        ("_error.message ==", False),
     ],
 )
 def test_retry_if_decides_with_the_error_in_sight(condition, again):
@@ -124,8 +128,13 @@ def test_retry_if_decides_with_the_error_in_sight(condition, again):
 @pytest.mark.parametrize(
     ("details", "again"),
     [
-        ({"status": 404}, False), ({"code": "E1"}, False), ({"error_code": "E1"}, False),
-        ({"status": 500}, True), ({"code": "E2"}, True), (None, True), ("E1", True),
+        ({"status": 404}, False),
+        ({"code": "E1"}, False),
+        ({"error_code": "E1"}, False),
+        ({"status": 500}, True),
+        ({"code": "E2"}, True),
+        (None, True),
+        ("E1", True),
     ],
 )
 def test_named_codes_are_final(details, again):
@@ -222,8 +231,13 @@ def test_a_retry_within_any_block_goes_on_at_the_failed_node(around):
 @pytest.mark.req("CORE-EFF-2")
 def test_a_retry_five_blocks_deep_repeats_nothing_around_it():
     deep = parallel(
-        [loop(router(("true", [attempt([noop("t1")], [], [scope(call("x"), call("y"))])])),
-              call("z"), max_iterations=2)],
+        [
+            loop(
+                router(("true", [attempt([noop("t1")], [], [scope(call("x"), call("y"))])])),
+                call("z"),
+                max_iterations=2,
+            )
+        ],
         [call("side")],
     )
     world = run(call("first"), deep, call("last"))

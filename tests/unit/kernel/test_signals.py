@@ -29,7 +29,8 @@ def test_signals_of_one_turn_are_processed_in_their_order():
 def test_a_cancel_after_a_pause_wins_and_a_pause_after_a_cancel_is_refused():
     world = run(sleep("s", 1000))
     decision = world.tell(
-        SignalReceived(name="pause"), SignalReceived(name="cancel"),
+        SignalReceived(name="pause"),
+        SignalReceived(name="cancel"),
         SignalReceived(name="resume", id="r"),
     )
     assert world.state == "cancelled"
@@ -75,7 +76,9 @@ def test_update_context_merges_data_or_its_own_keys(payload, data):
 @pytest.mark.req("SEQ-SIG-1", "SEQ-CTX-1")
 def test_update_context_cannot_reach_config_or_runtime():
     world = World(wait(signal="x")).start({"a": 1}, config={"c": 1})
-    world.signal("update_context", {"data": {"b": 2}, "config": {"c": 9}, "runtime": {"attempt": 9}})
+    world.signal(
+        "update_context", {"data": {"b": 2}, "config": {"c": 9}, "runtime": {"attempt": 9}}
+    )
     snap = world.snap()
     assert (snap.data, snap.config, snap.runtime) == ({"a": 1, "b": 2}, {"c": 1}, {})
 
@@ -133,7 +136,8 @@ def test_a_custom_signal_that_nobody_waits_for_is_kept_until_the_end():
 def test_every_signal_with_an_id_gets_its_verdict_and_one_without_gets_none():
     world = run(wait(signal="x"))
     decision = world.tell(
-        SignalReceived(name="pause", id="a"), SignalReceived(name="resume"),
+        SignalReceived(name="pause", id="a"),
+        SignalReceived(name="resume"),
         SignalReceived(name="custom:y", id="b"),
     )
     assert [(v.id, v.ok) for v in decision.verdicts] == [("a", True), ("b", True)]

@@ -80,7 +80,10 @@ def test_a_template_that_fails_is_permanent(params):
 def test_params_are_rendered_when_the_step_runs_with_types_kept():
     world = run(
         put("first", {"n": 3}),
-        call("a", params={"n": "{{outputs.first.n}}", "t": "n={{outputs.first.n}}", "m": "{{data.no}}"}),
+        call(
+            "a",
+            params={"n": "{{outputs.first.n}}", "t": "n={{outputs.first.n}}", "m": "{{data.no}}"},
+        ),
     )
     assert world.request() == {"n": 3, "t": "n=3", "m": None}
 
@@ -117,7 +120,9 @@ def test_a_sleep_is_cached_like_any_other_step():
 
 @pytest.mark.req("SEQ-BLK-1")
 def test_the_cache_is_bounded():
-    world = run(loop(put("a", 1, cache_key="{{runtime.total_steps_executed}}"), max_iterations=1100))
+    world = run(
+        loop(put("a", 1, cache_key="{{runtime.total_steps_executed}}"), max_iterations=1100)
+    )
     world.finish()
     assert len(world.snap().cache) == limits.CACHE_ENTRIES
 
@@ -154,7 +159,9 @@ def test_context_access_filters_what_templates_see(access, seen):
 )
 def test_context_access_filters_what_the_handler_sees(access, data, config):
     more = {} if access is None else {"context_access": access}
-    world = World(call("a", **more), handlers={"a": {"ctx": True}}).start(dict(CONTEXT), config={"z": 9})
+    world = World(call("a", **more), handlers={"a": {"ctx": True}}).start(
+        dict(CONTEXT), config={"z": 9}
+    )
     order = world.order("a")
     assert msgspec.json.decode(order.data) == data
     assert msgspec.json.decode(order.config) == config
@@ -222,7 +229,9 @@ def test_a_deadline_fails_the_step_and_calls_the_breach_handler_once():
     world.after(100)
     assert world.state == "failed"
     assert world.error["details"] == {
-        "_error": "sla_deadline_breached", "_deadline_ms": 1000, "_elapsed_ms": 1000,
+        "_error": "sla_deadline_breached",
+        "_deadline_ms": 1000,
+        "_elapsed_ms": 1000,
     }
     request = world.request("alarm")
     assert request["to"] == "me"
@@ -323,7 +332,9 @@ def test_a_value_that_doubles_every_round_fails_the_step_and_not_the_engine():
 
 @pytest.mark.req("SEQ-SIG-1")
 def test_a_step_that_is_not_cancellable_survives_a_cancel_with_its_retries():
-    world = run(parallel([call("a", cancellable=False, retry=_retry(2))], [wait(signal="x")]), noop())
+    world = run(
+        parallel([call("a", cancellable=False, retry=_retry(2))], [wait(signal="x")]), noop()
+    )
     world.signal("cancel")
     world.fail("a")
     assert world.state == "scheduled"

@@ -20,9 +20,7 @@ def test_waits_due_earlier_fire_before_those_due_later_whatever_their_place():
 def test_waits_due_at_one_tick_fire_in_the_order_of_the_tree():
     world = run(parallel(*[[sleep(f"s{n}", 500), noop(f"n{n}")] for n in range(4)]))
     world.after(500)
-    assert world.executed == [
-        path for n in range(4) for path in (f"p/s{n}", f"p/n{n}")
-    ]
+    assert world.executed == [path for n in range(4) for path in (f"p/s{n}", f"p/n{n}")]
 
 
 @pytest.mark.req("CORE-SCH-2")
@@ -40,8 +38,12 @@ def test_inputs_come_after_waits_due_before_and_before_waits_due_now():
 
 @pytest.mark.req("CORE-SCH-2", "CORE-SCH-1")
 def test_each_input_runs_the_instance_to_its_next_wait_before_the_next_is_looked_at():
-    world = run(wait("w1", signal="x"), put("p1", "{{data.n|0}}"), wait("w2", signal="x"),
-                put("p2", "{{data.n|0}}"))
+    world = run(
+        wait("w1", signal="x"),
+        put("p1", "{{data.n|0}}"),
+        wait("w2", signal="x"),
+        put("p2", "{{data.n|0}}"),
+    )
     world.tell(
         SignalReceived(name="custom:x"),
         SignalReceived(name="update_context", payload={"n": 1}),

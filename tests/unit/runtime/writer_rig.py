@@ -97,6 +97,15 @@ class Rig:
         rig.acks, rig.numbers = self.acks, self.numbers
         return rig.open()
 
+    def succeed(self) -> Rig:
+        """Only the writer died: another one of the same engine follows, whose calls go on."""
+        self.store.close()
+        settings, owner = self.settings, self.owner.id
+        rig = Rig(self.path, mode=self.mode, owner=owner, hands=self.hands, settings=settings)
+        rig.acks, rig.numbers = self.acks, self.numbers
+        rig.writer.succeed()
+        return rig.open()
+
     # what is stored
 
     def define(self, name="calls", blocks=None, version=1):
