@@ -28,7 +28,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench sim crash docs clean
+.PHONY: help setup run test check bench sim tamper crash docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: $(BENCH) ## Measure the figures of the performance budget
 
 sim: $(READY) ## Run seeded worlds with faults (SEEDS=2000 for more)
 	@$(PY) -m detent.testing.simulate --seeds $(SEEDS) $(ARGS)
+
+tamper: $(READY) ## Harm a store in 10,000 random ways and see that each is found
+	@$(PY) -m detent.testing.tamper $(ARGS)
 
 crash: $(READY) ## Kill a real process at every failpoint and check what it left
 	@$(PY) -m detent.testing.crash $(ARGS)

@@ -19,7 +19,7 @@ from detent.model import limits
 from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
 from detent.service.proving import verify_store
-from tests.simulation.tampering import tamper, tamper_signatures
+from detent.testing.tampering import tamper, tamper_signatures
 from tests.unit.cli.commands import detent, process
 
 OFTEN = WriterSettings(seal_every_turns=3)

@@ -79,7 +79,12 @@ class AsHandler:
         return doubted(order, dispatch, text_of(error))
 
     def refused(self, order: Order, dispatch: int, error: RequestError) -> bytes:
-        """The parameters do not fit: nothing was called, and no retry can change that."""
+        """The parameters do not fit: nothing was called, and no retry can change that.
+
+        An order that was tried before stays in doubt: that call may have been made.
+        """
+        if order.dispatch and order.doubt != "repeatable":
+            return doubted(order, dispatch, f"it was tried before, and now {error.message}")
         details = {"code": error.code, **error.details}
         return failed(
             order, dispatch, error.message, retryable=False, kind="definition", details=details

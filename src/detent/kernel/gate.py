@@ -87,7 +87,7 @@ def _effect_budget(run: Run, params: dict[str, Any], acting: bool) -> Judgement:
     return Judgement(False, params.get("action", "pause"), reason)
 
 
-def _unknown(_run: Run, _params: dict[str, Any], _acting: bool) -> Judgement:  # noqa: FBT001
+def _unknown(_run: Run, _params: dict[str, Any], _acting: bool) -> Judgement:
     return Judgement(False, "fail", "the policy is of a kind that nobody knows")
 
 

@@ -24,11 +24,13 @@ from detent.model.errors import DetentError, RequestError
 from detent.model.ids import derived_id
 from detent.ports.store import Page
 from detent.runtime.settings import WriterSettings
+from detent.service.instances import InstanceSummary
 from detent.testing.bookkeeper import BooksByWire
 from detent.testing.outside import Deed
 from detent.testing.providers import CLASSES, Providers
 
-PATIENCE_S = 90.0
+PATIENCE_S = 60.0
+NOBODY = "00000000-0000-8000-8000-000000000000"
 LOST = 3  # exit status: the writer is gone for good
 STUCK = 4  # exit status: not all ended in time
 
@@ -152,12 +154,23 @@ class Session:
             self._tell(derived_id("default", "instance", key_of(place)))
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
-            if not self._decide() and self._all_ended():
+            self._knock()
+            if not self._decide() and not self._open():
                 engine.close()
                 print("done", flush=True)
                 return 0
             time.sleep(0.02)
+        for row in self._open():
+            print(f"open: {row.id} {self._engine.inspect.explain(row.id).summary}", flush=True)
         return STUCK
+
+    def _knock(self) -> None:
+        """Ask the writer something; views alone would not notice that it is gone for good."""
+        try:
+            self._engine.signal(NOBODY, "knock")
+        except RequestError as refused:
+            if refused.code != "instance.not_found":
+                raise
 
     def _tell(self, instance: str) -> None:
         try:
@@ -166,9 +179,9 @@ class Session:
             if refused.code != "instance.terminal":
                 raise
 
-    def _all_ended(self) -> bool:
+    def _open(self) -> list[InstanceSummary]:
         listed = self._engine.inspect.instances(Page(limit=1_000)).items
-        return all(row.state in TERMINAL for row in listed)
+        return [row for row in listed if row.state not in TERMINAL]
 
     def _decide(self) -> int:
         """The person: look into the books, and say what happened."""

@@ -148,7 +148,7 @@ def _ended(task: Task, point: str, status: int, lines: list[str]) -> Life:
         return Life(1, done)
     lost = lines.count("writer lost")
     if status == STUCK:
-        raise Wrong(f"not all instances ended in time (failpoint {point or 'none'})")
+        raise Wrong(f"not all ended in time (failpoint {point or 'none'}): {lines[-5:]}")
     if status not in (0, LOST) or (status == 0 and not done):
         raise Wrong(f"it ended with status {status} (failpoint {point or 'none'}): {lines[-5:]}")
     if status == LOST and not point:

@@ -1,4 +1,4 @@
-"""race: the first branch decides; the losers are cancelled, with their calls and after their finally."""
+"""race: the first branch decides; the losers are cancelled, with their calls, after finally."""
 
 from __future__ import annotations
 

@@ -159,9 +159,6 @@ def test_an_ended_instance_cannot_be_cancelled(end):
     assert world.snap().root == before
 
 
-# clean-up ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.req("SEQ-SIG-1")
 def test_the_cancel_list_runs_once_with_errors_swallowed_and_outputs_kept():
     clean = [fails("bad"), call("tell"), noop("last")]

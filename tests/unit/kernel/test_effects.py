@@ -9,11 +9,9 @@ from detent.model import limits
 from detent.model.inputs import (
     EffectApplied,
     EffectDoubted,
-    EffectFailed,
-    EffectReconciled,
 )
-from tests.unit.kernel.blocks import call, loop, noop, parallel, retry, wait
-from tests.unit.kernel.driver import World, run, ticks
+from tests.unit.kernel.blocks import call, noop
+from tests.unit.kernel.driver import run, ticks
 
 CLASSES = ["repeatable", "keyed", "queryable", "once"]
 RETRY = {"max_attempts": 3, "initial_backoff": 1000, "max_backoff": 60_000}
@@ -75,9 +73,6 @@ def test_each_branch_performs_at_most_one_acting_step_per_turn():
 )
 def test_only_repeatable_and_keyed_not_withdrawable_skip_the_start_mark(spec, marked):
     assert run(call("a"), handlers={"a": spec}).order("a").marked is marked
-
-
-# what comes back ---------------------------------------------------------------------------------
 
 
 @pytest.mark.req("CORE-EFF-3", "CORE-EFF-5")
@@ -179,9 +174,6 @@ def test_doubt_of_a_once_effect_waits_for_a_person():
     assert [doubt.state for doubt in world.decision.doubts] == ["indeterminate"]
 
 
-# reconciliation ------------------------------------------------------------------------------------
-
-
 @pytest.mark.req("CORE-EFF-6")
 def test_reconciliation_is_tried_at_once_then_with_backoff_then_by_a_person():
     world = one("queryable")
@@ -237,9 +229,6 @@ def test_a_late_outcome_settles_whatever_the_effect_waits_for():
         assert [row.state for row in world.decision.doubts] == [""]
 
 
-# crashes -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.req("CORE-EFF-4", "CORE-REC-3")
 def test_a_repeatable_effect_is_ordered_again_after_a_crash_and_fails_after_the_sixth():
     world = one("repeatable")
@@ -264,9 +253,6 @@ def test_doubt_after_the_sixth_crash_is_handed_to_a_person(doubt):
     assert world.snap().effects[0].state == "needs_reconcile"
     world.tell(EffectDoubted(key=key, reason="died", crashed=True))
     assert world.snap().effects[0].state == "indeterminate"
-
-
-# deadlines -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("CORE-EFF-4")
@@ -317,201 +303,3 @@ def test_a_repeated_call_or_question_that_is_lost_has_a_deadline_of_its_own(doub
     assert world.decision.due == world.tick + ticks(limits.EFFECT_DEADLINE_MS)
     world.due()
     assert world.snap().effects[0].next_try == world.tick + ticks(10_000)
-
-
-# a person's decision -------------------------------------------------------------------------------
-
-
-def undecided():
-    world = one("once")
-    world.doubt("a")
-    return world, world.snap().effects[0].key
-
-
-@pytest.mark.req("CORE-EFF-3")
-def test_resolve_happened_goes_on_with_the_given_result():
-    world, key = undecided()
-    assert world.resolve(key, "happened", result={"id": 7}).ok
-    assert (world.state, world.data) == ("completed", {"id": 7})
-    assert world.entries("effect.resolved")[0][2] == {"key": key, "action": "happened"}
-
-
-@pytest.mark.req("CORE-EFF-2", "CORE-EFF-3")
-def test_resolve_failed_is_a_definite_failure_that_the_step_may_retry():
-    world, key = undecided()
-    assert world.resolve(key, "failed").ok
-    assert world.state == "scheduled"
-    world.due()
-    assert world.order("a").key != key
-
-
-@pytest.mark.req("CORE-EFF-3", "CORE-STM-2")
-def test_resolve_skip_passes_the_step_over_with_an_entry_and_no_output():
-    world, key = undecided()
-    assert world.resolve(key, "skip").ok
-    assert world.state == "completed"
-    assert world.nodes("step.skipped") == ["a"]
-    assert "a" not in world.outputs
-    assert world.nodes("effect.skipped") == ["a"]
-
-
-@pytest.mark.req("CORE-EFF-2", "CORE-EFF-3")
-def test_resolve_again_calls_once_more_under_the_same_key():
-    world, key = undecided()
-    assert world.resolve(key, "again").ok
-    assert world.state == "running"
-    assert world.order("a").key == key
-    world.doubt("a")
-    assert world.state == "waiting"
-
-
-@pytest.mark.req("CORE-EFF-3")
-def test_resolve_again_asks_a_queryable_handler_with_its_counter_reset():
-    world = one("queryable")
-    world.doubt("a")
-    for _ in range(4):
-        world.reconciled("a", "retry")
-        world.due()
-    world.reconciled("a", "retry")
-    (effect,) = world.snap().effects
-    assert effect.state == "indeterminate"
-    world.resolve(effect.key, "again")
-    assert world.order("a").mode == "reconcile"
-    assert world.snap().effects[0].tries == 1
-
-
-@pytest.mark.req("CORE-EFF-3")
-@pytest.mark.parametrize("action", ["happened", "failed", "skip", "again"])
-@pytest.mark.parametrize("state", ["planned", "needs_reconcile", "settled"])
-def test_only_an_indeterminate_effect_can_be_resolved(action, state):
-    world = one("queryable")
-    key = world.order("a").key
-    if state == "needs_reconcile":
-        world.doubt("a")
-    elif state == "settled":
-        world.apply("a")
-    before = world.snap()
-    verdict = world.resolve(key, action)
-    assert (verdict.ok, verdict.code) == (
-        False,
-        "effect.not_found" if state == "settled" else "effect.state",
-    )
-    assert world.snap().effects == before.effects
-    assert world.snap().state == before.state
-
-
-@pytest.mark.req("CORE-EFF-3")
-def test_an_unknown_action_or_key_is_refused_and_changes_nothing():
-    world, key = undecided()
-    for args, code in (
-        ({"key": key, "action": "guess"}, "request.invalid"),
-        ({"key": key}, "request.invalid"),
-        ({"key": "nobody", "action": "skip"}, "effect.not_found"),
-        ({}, "effect.not_found"),
-    ):
-        assert world.command("resolve", args).code == code
-    assert world.snap().effects[0].state == "indeterminate"
-    assert world.state == "waiting"
-    assert world.resolve(key, "skip").ok
-    assert world.resolve(key, "skip").code == "effect.not_found", "a second click is refused"
-
-
-# after the end, and keys ---------------------------------------------------------------------------
-
-
-@pytest.mark.req("CORE-STM-5")
-@pytest.mark.parametrize(
-    ("told", "action"),
-    [
-        (EffectApplied(key="", result={"x": 1}), "effect.applied"),
-        (EffectFailed(key="", message="no"), "effect.failed"),
-    ],
-)
-def test_an_outcome_settles_the_ledger_of_an_instance_that_has_ended(told, action):
-    world = run(call("a", deadline=100))
-    world.after(100)
-    assert world.state == "failed"
-    key = world.snap().effects[0].key
-    world.tell(type(told)(**{**_fields(told), "key": key}))
-    assert world.snap().effects == []
-    assert world.entries(action)
-    assert (world.state, world.data) == ("failed", None)
-
-
-@pytest.mark.req("CORE-STM-5", "CORE-EFF-6")
-def test_an_effect_of_an_ended_instance_is_still_reconciled_and_resolved():
-    world = run(call("a", deadline=100), handlers={"a": {"doubt": "queryable"}})
-    world.mark("a")
-    world.after(100)
-    world.doubt("a")
-    for _ in range(4):
-        world.reconciled("a", "retry")
-        world.due()
-    world.reconciled("a", "retry")
-    (effect,) = world.snap().effects
-    assert world.state == "failed"
-    assert world.resolve(effect.key, "happened").ok
-    assert world.snap().effects == []
-
-
-def _fields(told):
-    return {name: getattr(told, name) for name in told.__struct_fields__}
-
-
-@pytest.mark.req("CORE-EFF-2")
-def test_the_key_depends_on_instance_generation_place_and_logical_attempt_alone():
-    assert keys_of("i1") == keys_of("i1")
-    assert len(set(keys_of("i1"))) == 3
-    assert not set(keys_of("i1")) & set(keys_of("i2"))
-
-
-def keys_of(id):
-    """The keys of a call that failed, was tried again, failed for good and was retried."""
-    world = World(call("a", retry=retry(3)))
-    world.start(id=id)
-    world.fail("a")
-    world.due(to=id)
-    world.fail("a", retryable=False)
-    world.command("retry", to=id)
-    return [order.key for order in world.history]
-
-
-@pytest.mark.req("CORE-EFF-2")
-def test_the_generation_rises_on_retry_and_all_keys_differ():
-    world = run(loop(call("a", retry=retry(2)), max_iterations=2))
-    world.apply("a")
-    world.fail("a")
-    world.due()
-    world.fail("a")
-    assert world.snap().generation == 0
-    world.command("retry")
-    assert world.snap().generation == 1
-    world.apply("a")
-    keys = [order.key for order in world.history]
-    assert len(keys) == len(set(keys)) == 4
-
-
-@pytest.mark.req("CORE-EFF-3")
-def test_outcomes_of_one_turn_are_taken_in_their_order():
-    world = run(parallel([call("a"), noop("a2")], [call("b"), noop("b2")]))
-    a, b = (order.key for order in world.orders)
-    world.tell(EffectApplied(key=b), EffectApplied(key=a), EffectApplied(key=b))
-    assert world.executed == ["p/b", "p/b2", "p/a", "p/a2"]
-    assert world.state == "completed"
-
-
-@pytest.mark.req("CORE-EFF-3")
-def test_an_answer_to_a_question_nobody_asked_settles_all_the_same():
-    world = one("queryable")
-    world.tell(EffectReconciled(key=world.order("a").key, verdict="applied", result={"ok": 1}))
-    assert world.data == {"ok": 1}
-
-
-@pytest.mark.req("CORE-EFF-5")
-def test_a_settled_effect_is_not_called_again_by_time_signals_or_another_turn():
-    world = run(call("a"), wait(signal="x"))
-    world.apply("a")
-    for _ in range(3):
-        world.after(3_600_000)
-        world.signal("custom:y")
-    assert len(world.history) == 1

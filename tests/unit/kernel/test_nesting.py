@@ -24,16 +24,22 @@ from tests.unit.kernel.blocks import (
 from tests.unit.kernel.driver import run
 
 WRAPPERS = {
-    "parallel": (lambda body, id: parallel(body, [noop(f"{id}_o")], id=id), "{id}/"),
-    "race": (lambda body, id: race(body, [wait(f"{id}_o", signal="never")], id=id), "{id}/"),
-    "loop": (lambda body, id: loop(*body, id=id, max_iterations=1), "{id}[0]/"),
-    "for_each": (lambda body, id: for_each(*body, id=id), "{id}[0]/"),
-    "router": (lambda body, id: router(("true", body), id=id), "{id}/"),
-    "try_catch": (lambda body, id: attempt(body, [call(f"{id}_c", "rethrow")], id=id), "{id}/"),
-    "split": (lambda body, id: split((f"{id}_v", 1, body), (f"{id}_u", 0, []), id=id), "{id}/"),
-    "scope": (lambda body, id: scope(*body, id=id), "{id}/"),
-    "graph": (lambda body, id: graph({"n": body}, id=id), "{id}[0:n]/"),
-    "saga": (lambda body, id: saga(*[(block, None) for block in body], id=id), "{id}/"),
+    "parallel": (lambda body, name: parallel(body, [noop(f"{name}_o")], id=name), "{id}/"),
+    "race": (lambda body, name: race(body, [wait(f"{name}_o", signal="never")], id=name), "{id}/"),
+    "loop": (lambda body, name: loop(*body, id=name, max_iterations=1), "{id}[0]/"),
+    "for_each": (lambda body, name: for_each(*body, id=name), "{id}[0]/"),
+    "router": (lambda body, name: router(("true", body), id=name), "{id}/"),
+    "try_catch": (
+        lambda body, name: attempt(body, [call(f"{name}_c", "rethrow")], id=name),
+        "{id}/",
+    ),
+    "split": (
+        lambda body, name: split((f"{name}_v", 1, body), (f"{name}_u", 0, []), id=name),
+        "{id}/",
+    ),
+    "scope": (lambda body, name: scope(*body, id=name), "{id}/"),
+    "graph": (lambda body, name: graph({"n": body}, id=name), "{id}[0:n]/"),
+    "saga": (lambda body, name: saga(*[(block, None) for block in body], id=name), "{id}/"),
 }
 CHAINS = [
     tuple(itertools.islice(itertools.cycle(WRAPPERS), start, start + 5))
@@ -44,13 +50,13 @@ CHAINS = [
 
 
 def nested(chain, *body):
-    """Wrap the body by the chain, outermost first; gives the block and the path down to the body."""
+    """Wrap the body by the chain, outermost first; gives the block and the path to the body."""
     blocks, prefix = list(body), ""
-    for depth, name in reversed(list(enumerate(chain))):
-        wrap, below = WRAPPERS[name]
-        id = f"{name}{depth}"
-        blocks = [wrap(blocks, id)]
-        prefix = below.format(id=id) + prefix
+    for depth, kind in reversed(list(enumerate(chain))):
+        wrap, below = WRAPPERS[kind]
+        name = f"{kind}{depth}"
+        blocks = [wrap(blocks, name)]
+        prefix = below.format(id=name) + prefix
     return blocks[0], prefix
 
 

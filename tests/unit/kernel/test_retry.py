@@ -183,9 +183,6 @@ def test_params_are_rendered_anew_for_each_attempt():
     assert world.request("a") == 2
 
 
-# the operator's retry --------------------------------------------------------------------------------
-
-
 @pytest.mark.req("CORE-STM-1", "CORE-EFF-2")
 def test_a_retry_repeats_nothing_completed_and_counts_attempts_anew():
     world = run(call("a"), call("b", retry=retry(2)), call("c"))

@@ -1,4 +1,4 @@
-"""Signals: in order, each once, before each step; what they may write and where they are refused."""
+"""Signals: in order, each once, before each step; what they may write and where they end."""
 
 from __future__ import annotations
 

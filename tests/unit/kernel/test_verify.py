@@ -15,7 +15,7 @@ from detent.model import limits
 from detent.model.errors import RequestError
 from detent.service.proving import make_anchor, verify_store
 from detent.store.sqlite import open_store
-from tests.simulation.tampering import tamper
+from detent.testing.tampering import tamper
 from tests.unit.service.keeper import Keeper
 
 BLOCKS = [

@@ -223,6 +223,17 @@ def test_an_order_tried_before_is_in_doubt_when_it_is_recalled_before_the_call(r
     assert isinstance(rig.outcome(), EffectDoubted)
 
 
+@pytest.mark.req("CORE-EFF-4")
+def test_parameters_that_do_not_fit_fail_a_first_try_and_leave_a_later_one_in_doubt(rigs):
+    rig = rigs(handler("act", on_doubt="once")(lambda amount: amount))
+    for tries, outcome in ((0, EffectFailed), (2, EffectDoubted)):
+        rig.give(rig.order("act", f"k{tries}", {"sum": 1}, dispatch=tries))
+        (key,) = rig.marks()
+        rig.give(marked=[(key, 5)])
+        told = rig.outcome()
+        assert (type(told), told.key, told.dispatch) == (outcome, key, 5)
+
+
 def test_a_parked_order_can_be_recalled(rigs):
     rig = rigs()
     rig.give(rig.order("nobody", "k1"), rig.order("nobody", "k2", marked=True, doubt="once"))

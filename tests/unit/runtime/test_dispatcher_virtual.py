@@ -53,7 +53,8 @@ def test_the_calls_of_a_turn_run_together(rigs):
 
 def test_a_marked_order_is_called_with_the_number_its_caller_has_won(rigs):
     rig = rigs(handler("act", on_doubt="once")(lambda: 1))
-    (told,) = performed(rig, rig.order("act", "k1", dispatch=12))
+    (body,) = rig.dispatcher.perform([rig.order("act", "k1", dispatch=1)], {"k1": 12})
+    told = decode_input(body.body)
     assert (told.dispatch, told.result) == (12, 1)
     assert rig.asked.empty()
 

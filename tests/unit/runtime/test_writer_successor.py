@@ -9,11 +9,12 @@ from msgspec import structs
 
 from detent.definition import step
 from detent.model.decision import HandlerSpec
+from detent.model.errors import StoreError
 from detent.model.link import Control, Submit
 from detent.ports.store import Flight
 from detent.runtime.writer import run_writer
 from tests.unit.runtime.test_writer_loop import Mail
-from tests.unit.runtime.writer_rig import Rig
+from tests.unit.runtime.writer_rig import Rig, with_faults
 
 CLASSES = ("repeatable", "keyed", "queryable", "once")
 
@@ -116,11 +117,19 @@ def test_outcomes_are_never_refused_and_their_receipts_come_back_whatever_become
     outcome = structs.replace(rig.applied(order), ack=-1)
     stranger = structs.replace(outcome, instance="nobody", ack=-2)
     caller = rig.signal(order.instance)
-    rig.send(outcome, stranger, caller)
-    rig.keep(rig.writer.dismiss())  # as when it holds
+    faulty = with_faults(rig, opened=True)
+
+    def full(_commit):
+        raise StoreError("store.full", "no room")
+
+    faulty.before = full
+    rig.send(outcome, caller)
+    rig.turn()
+    assert rig.verdict(caller).code == "store.full"
     assert not [each for each in rig.decided if each.taken]
-    parts = rig.writer._parts
-    parts.hold.end()
+    faulty.before = None
+    rig.hands.pass_ms(1_000)
+    rig.send(stranger)
     rig.settle()
     assert sorted(n for each in rig.decided for n in each.taken) == [-2, -1]
     assert all(ack > 0 for each in rig.decided for ack, _verdict in each.acks)

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -25,7 +27,7 @@ COVERED = {
 ORDERED = ("journal", "turn")
 
 
-def tamper(path, seed):
+def tamper(path: str | Path, seed: int) -> str:
     """Change one thing in the store at `path`; what it was, in words."""
     chance = random.Random(seed)
     connection = apsw.Connection(str(path))
@@ -39,7 +41,7 @@ def tamper(path, seed):
         connection.close()
 
 
-def tamper_signatures(path, seed):
+def tamper_signatures(path: str | Path, seed: int) -> str:
     """Change what only a public key can tell in a store whose seals are all signed."""
     chance = random.Random(seed)
     connection = apsw.Connection(str(path))
@@ -50,7 +52,7 @@ def tamper_signatures(path, seed):
         connection.close()
 
 
-def _flip(connection, chance):
+def _flip(connection: apsw.Connection, chance: random.Random) -> str | None:
     table = chance.choice(list(COVERED))
     row = _row(connection, table, chance)
     if row is None:
@@ -67,7 +69,7 @@ def _flip(connection, chance):
     return f"{table}.{column} of row {row} from {value!r} to {changed!r}"
 
 
-def _changed(value, chance):
+def _changed(value: Any, chance: random.Random) -> Any:
     if isinstance(value, bytes):
         if not value:
             return None
@@ -81,14 +83,14 @@ def _changed(value, chance):
     return None
 
 
-def _delete(connection, chance):
+def _delete(connection: apsw.Connection, chance: random.Random) -> str | None:
     table = chance.choice((*ORDERED, "snapshot", "instance"))
     row = _row(connection, table, chance)
     connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
     return f"deleted {table} row {row}"
 
 
-def _insert(connection, chance):
+def _insert(connection: apsw.Connection, chance: random.Random) -> str | None:
     """A copy of a row, put at the end or in the place of a later one."""
     row = _row(connection, "journal", chance)
     columns = "inst, seq, turn, tick, snapshot_digest, digest, body, head"
@@ -101,7 +103,7 @@ def _insert(connection, chance):
     return f"inserted a copy of journal row {row} with seq + {shift}"
 
 
-def _swap(connection, chance):
+def _swap(connection: apsw.Connection, chance: random.Random) -> str | None:
     """Two rows change places: all but the key of each is the other's."""
     a, b = (_row(connection, "journal", chance) for _ in range(2))
     what = chance.choice(("pos", "body", "head", "digest"))
@@ -120,7 +122,7 @@ def _swap(connection, chance):
     return f"swapped {what} of journal rows {a} and {b}"
 
 
-def _remove_instance(connection, chance):
+def _remove_instance(connection: apsw.Connection, chance: random.Random) -> str | None:
     n = _row(connection, "instance", chance)
     connection.execute("DELETE FROM journal WHERE inst = ?", (n,))
     connection.execute("DELETE FROM snapshot WHERE n = ?", (n,))
@@ -128,14 +130,14 @@ def _remove_instance(connection, chance):
     return f"removed instance {n} whole"
 
 
-def _flip_signature(connection, chance):
+def _flip_signature(connection: apsw.Connection, chance: random.Random) -> str | None:
     row = _row(connection, "seal", chance)
     value = _one(connection, "SELECT signature FROM seal WHERE n = ?", row)
     _sign(connection, row, _changed(value, chance))
     return f"signature of seal {row}"
 
 
-def _swap_signatures(connection, chance):
+def _swap_signatures(connection: apsw.Connection, chance: random.Random) -> str | None:
     rows = [row[0] for row in connection.execute("SELECT n FROM seal ORDER BY n")]
     a, b = chance.sample(rows, 2)
     one, two = (_one(connection, "SELECT signature FROM seal WHERE n = ?", x) for x in (a, b))
@@ -144,26 +146,26 @@ def _swap_signatures(connection, chance):
     return f"signatures of seals {a} and {b} swapped"
 
 
-def _remove_signatures(connection, chance):
+def _remove_signatures(connection: apsw.Connection, chance: random.Random) -> str | None:
     """All from some seal on; those before it alone would take nothing from the proof."""
     first = _row(connection, "seal", chance)
     connection.execute("UPDATE seal SET signature = x'' WHERE n >= ?", (first,))
     return f"signatures from seal {first} on removed"
 
 
-def _sign(connection, n, signature):
+def _sign(connection: apsw.Connection, n: int | None, signature: bytes) -> None:
     connection.execute("UPDATE seal SET signature = ? WHERE n = ?", (signature, n))
 
 
-def _partition(connection, pos):
+def _partition(connection: apsw.Connection, pos: int | None) -> Any:
     sql = "SELECT p FROM instance WHERE n = (SELECT inst FROM journal WHERE pos = ?)"
     return _one(connection, sql, pos)
 
 
-def _row(connection, table, chance):
+def _row(connection: apsw.Connection, table: str, chance: random.Random) -> int | None:
     rows = [row[0] for row in connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid")]
     return chance.choice(rows) if rows else None
 
 
-def _one(connection, sql, row):
+def _one(connection: apsw.Connection, sql: str, row: int | None) -> Any:
     return connection.execute(sql, (row,)).fetchall()[0][0]
