@@ -39,7 +39,7 @@ def a_full_turn(world):
         ],
         taken=[("arrival-1", Verdict(id="arrival-1", result=[1])), ("arrival-5", None)],
         marks=[Flight("effect-0", "d", 1, 1), Flight("effect-1", "e", 2, 2)],
-        tombstones=["effect-2", "effect-4"],
+        tombstones=["effect-6", "effect-4"],
         settled=["effect-1"],
         doubts=[
             ("old", Doubt(effect="effect-3", state="")),

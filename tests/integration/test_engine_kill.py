@@ -111,7 +111,7 @@ def test_a_program_killed_again_and_again_ends_as_if_nothing_had_happened(
     tmp_path, writer, undisturbed
 ):
     path = tmp_path / "store.db"
-    for lines in (9, 14, 22):
+    for lines in (10, 20):
         kill_after(path, writer, lines)
     code, lines = run(BUSY, path, writer, 12)
     assert (code, lines[-1]) == (0, "closed")

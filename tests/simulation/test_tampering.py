@@ -14,7 +14,7 @@ def test_every_random_harm_to_a_store_is_found(capsys):
 
 
 @pytest.mark.req("CORE-AUD-1")
-def test_a_cut_tail_passes_without_an_anchor_and_is_found_against_one(tmp_path):
+def test_a_cut_tail_is_found_against_an_anchor(tmp_path):
     path = tmp_path / "whole.db"
     tamper.make_store(path)
     anchor = tamper._look(path, tamper.make_anchor)

@@ -164,7 +164,7 @@ class Commit(NamedTuple):
         tuple[str, Verdict | None]
     ] = ()  # arrival ids taken, or in-process ids to remember
     marks: Sequence[Flight] = ()  # start marks: insert or nothing
-    tombstones: Sequence[str] = ()  # withdrawals: insert or nothing
+    tombstones: Sequence[str] = ()  # withdrawals: insert, or conflict with a start mark
     settled: Sequence[str] = ()  # flight rows to remove
     doubts: Sequence[tuple[str, Doubt]] = ()  # (instance id, row)
     blobs: Sequence[tuple[str, str, bytes]] = ()  # (instance id, digest, body)
@@ -175,12 +175,11 @@ class Commit(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What the database decided: numbers given to new rows, marks won, withdrawals lost."""
+    """What the database decided: numbers given to new rows, marks won."""
 
     numbers: dict[str, int]  # instance id -> n, for births
     marked: Sequence[str]  # effect keys whose start mark was written
     born: Sequence[str] = ()  # ids of `arrivals` births whose row was new; others existed already
-    lost: Sequence[str] = ()  # tombstones that came too late: a start mark was there
 
 
 class JournalRow(NamedTuple):
@@ -304,9 +303,10 @@ class Store(Protocol):
         """Make a turn durable, or raise with nothing changed and the connection usable.
 
         `store.fenced` (details: partitions): another writer took over, or this very commit is in
-        the store already. `store.conflict` (details: reason version | birth, instances): these
-        changes contradict what is stored. `store.refused`: a row that cannot be stored, not known
-        which; halve. `store.full`, `store.corrupt`, `store.unavailable`: the operator must act.
+        the store already. `store.conflict`: this contradicts what is stored (details: reason
+        version | birth and instances, or reason flight and the effects whose start mark was there
+        before the tombstone). `store.refused`: a row that cannot be stored, not known which; halve.
+        `store.full`, `store.corrupt`, `store.unavailable`: the operator must act.
         """
 
     # from any process
@@ -317,7 +317,7 @@ class Store(Protocol):
         """Start marks from a dispatcher outside the writer: the keys that were won."""
 
     def forget(self, before_tick: int, limit: int) -> int:
-        """Remove taken arrivals older than the tick (the dedupe window)."""
+        """Remove taken arrivals and tombstones older than the tick (the dedupe window)."""
 
     # catalogue
     def put_definition(self, row: DefinitionRow) -> bool:

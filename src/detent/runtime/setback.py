@@ -44,6 +44,8 @@ def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
     if not ours or code in LOST:
         parts.lost = True
         stand_still(parts, "store.fenced", text)
+    elif code == "store.conflict" and _overtaken(error):
+        pass  # a call began elsewhere before it was withdrawn: the next turn is told so
     elif code == "store.conflict" and not parts.contradicted:
         parts.contradicted = True  # the cache was wrong: decide anew, once
         _drop_born(parts, batch)
@@ -52,6 +54,10 @@ def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
     else:
         stand_still(parts, code or "store.unavailable", text)
     return None
+
+
+def _overtaken(error: Exception) -> bool:
+    return isinstance(error, DetentError) and error.details.get("reason") == "flight"
 
 
 def _happened(parts: Parts, batch: Batch) -> bool:

@@ -61,9 +61,10 @@ def check(before, decision, again, inputs, tick):
         entries = row["entries"]
         assert all(len(entry) in (2, 3) and entry[0] for entry in entries)
     check_moves(before, after, entries)
+    check_still(before, after, entries)
     check_waits(after)
     check_effects(after, decision)
-    check_end(after)
+    check_end(before, after)
     check_due(after, decision, tick)
 
 
@@ -97,6 +98,15 @@ def check_moves(before, after, entries):
     assert state == after.state, f"{state} became {after.state} without an entry"
 
 
+def check_still(before, after, entries):
+    """An instance that was and stays paused begins nothing."""
+    if before is None or after.state != "paused" or transitions_of(entries):
+        return
+    if decode_snapshot(before).state == "paused":
+        begun = [entry for entry in entries if entry[0] in ("effect.planned", "step.entered")]
+        assert begun == [], "a paused instance began something"
+
+
 def check_waits(after):
     tokens = [frame.wait.token for frame in frames_of(after.root) if frame.wait is not None]
     assert all(0 < token <= after.tokens for token in tokens), "a wait has no token"
@@ -124,7 +134,7 @@ def settled_later(decision):
     return {*decision.withdrawn, *decision.recalled, *decision.settled}
 
 
-def check_end(after):
+def check_end(before, after):
     if after.state not in TERMINAL:
         assert after.root is not None
         assert after.ended is None
@@ -139,7 +149,7 @@ def check_end(after):
         assert list(frames_of(after.root)) == [after.root], "a failed instance still runs"
     else:
         assert after.root is None
-    if after.state == "cancelled":
+    if after.state == "cancelled" and (before is None or decode_snapshot(before).ended is None):
         assert all(effect.state == "indeterminate" for effect in after.effects)
 
 

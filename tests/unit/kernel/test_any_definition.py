@@ -292,6 +292,19 @@ def bring_to_rest(world):
     raise AssertionError("the instances never came to an end")
 
 
+def check_calls(world):
+    """What may not be repeated was called once per key, unless a person said again."""
+    calls = [order.key for order in world.history if order.mode == "call" and order.doubt == "once"]
+    asked = [
+        entry[2]["key"]
+        for id in world.actors
+        for entry in world.entries("effect.resolved", id)
+        if entry[2]["action"] == "again"
+    ]
+    for key in calls:
+        assert calls.count(key) == 1 + asked.count(key)
+
+
 def open_calls(world, id):
     return world.snap(id).effects
 
@@ -320,3 +333,4 @@ def test_whatever_happens_to_whatever_definition_it_never_raises_and_comes_to_re
     for _ in range(data.draw(st.integers(0, 20))):
         a_move(data.draw, world, told)
     bring_to_rest(world)
+    check_calls(world)

@@ -88,10 +88,10 @@ def commit_turn(connection: apsw.Connection, commit: Commit) -> Committed:
             numbers = Numbers(connection)
             given = _turn_rows(connection, commit, turns, numbers)
             born = _message_rows(connection, commit, taken, numbers)
-            marked, lost = _effect_rows(connection, commit)
+            marked = _effect_rows(connection, commit)
     except Contradicted as found:
         raise conflict(connection, commit, found) from found
-    return Committed(given | born, marked, list(born), lost)
+    return Committed(given | born, marked, list(born))
 
 
 def _fence(connection: apsw.Connection, commit: Commit) -> None:
@@ -206,17 +206,19 @@ def _message_rows(
     return born
 
 
-def _effect_rows(connection: apsw.Connection, commit: Commit) -> tuple[list[str], list[str]]:
+def _effect_rows(connection: apsw.Connection, commit: Commit) -> list[str]:
     # Settled rows go first: the same key may be marked again in this very commit.
     delete_flights(connection, commit.settled)
     marked = insert_marks(connection, commit.marks)
-    lost = insert_tombstones(connection, commit.tombstones, commit.tick)
+    overtaken = insert_tombstones(connection, commit.tombstones, commit.tick)
+    if overtaken:
+        raise Contradicted("flight", overtaken)
     _write_doubts(connection, commit.doubts, commit.tick)
     for blob in commit.blobs:
         connection.execute(_INSERT_BLOB, blob)
     if commit.seal is not None:
         connection.execute(_INSERT_SEAL, commit.seal)
-    return marked, lost
+    return marked
 
 
 def _write_doubts(

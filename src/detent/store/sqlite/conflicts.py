@@ -8,6 +8,8 @@ from detent.model.errors import StoreError
 from detent.store.sqlite.statements import ManyKeys, rows_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import apsw
 
     from detent.ports.store import Commit
@@ -21,9 +23,10 @@ _SELECT_IDS = ManyKeys("SELECT id FROM instance WHERE id IN ($keys)")
 class Contradicted(Exception):
     """A guarded write found other rows than the commit was decided on."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, effects: Sequence[str] = ()) -> None:
         super().__init__(reason)
-        self.reason = reason  # version | birth
+        self.reason = reason  # version | birth | flight
+        self.effects = list(effects)  # withdrawn too late: their calls began
 
 
 def fenced(connection: apsw.Connection, commit: Commit) -> StoreError:
@@ -45,6 +48,15 @@ def fenced(connection: apsw.Connection, commit: Commit) -> StoreError:
 
 def conflict(connection: apsw.Connection, commit: Commit, found: Contradicted) -> StoreError:
     """Called after the rollback: the instances of the commit that do not fit what is stored."""
+    if found.reason == "flight":
+        return StoreError(
+            "store.conflict",
+            f"these effects were to be withdrawn and their calls have begun: "
+            f"{', '.join(found.effects[:5])}; decide anew with that",
+            reason=found.reason,
+            effects=found.effects,
+            instances=[],
+        )
     if found.reason == "birth":
         instances = _births_there(connection, commit)
         sentence = "these ids were to be born and exist already"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from detent.ports.store import Flight
-from detent.store.sqlite.statements import ManyKeys, ManyRows, transaction
+from detent.store.sqlite.statements import ManyKeys, ManyRows, change, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,11 @@ _SELECT_FLIGHTS = ManyKeys(
     "SELECT effect, dispatcher, dispatch, since FROM flight WHERE effect IN ($keys)"
 )
 _DELETE_FLIGHTS = ManyKeys("DELETE FROM flight WHERE effect IN ($keys)")
+_FORGET_TOMBSTONES = """
+DELETE FROM flight WHERE effect IN (
+    SELECT effect FROM flight INDEXED BY flight_withdrawn
+    WHERE dispatcher = '' AND since < ? ORDER BY since LIMIT ?)
+"""
 
 
 def mark(connection: apsw.Connection, marks: Sequence[Flight]) -> list[str]:
@@ -50,6 +55,12 @@ def insert_tombstones(connection: apsw.Connection, effects: Sequence[str], tick:
         return []
     there = flights(connection, effects)
     return [effect for effect in effects if there[effect].dispatcher]
+
+
+def forget(connection: apsw.Connection, before_tick: int, limit: int) -> int:
+    """Remove tombstones older than the tick, when no order for their effect can be out any more."""
+    with transaction(connection):
+        return change(connection, _FORGET_TOMBSTONES, (before_tick, limit))
 
 
 def delete_flights(connection: apsw.Connection, effects: Sequence[str]) -> None:

@@ -194,8 +194,9 @@ class SqliteStore:
 
     @_translated
     def forget(self, before_tick: int, limit: int) -> int:
-        """Remove taken arrivals older than the tick."""
-        return inbox.forget(self._connection, before_tick, limit)
+        """Remove taken arrivals and tombstones older than the tick."""
+        gone = inbox.forget(self._connection, before_tick, limit)
+        return gone + flight_rows.forget(self._connection, before_tick, limit)
 
     # catalogue
 

@@ -116,6 +116,9 @@ CREATE TABLE flight(
     since      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Forgetting tombstones.
+CREATE INDEX flight_withdrawn ON flight(since) WHERE dispatcher = '';
+
 CREATE TABLE seal(
     n         INTEGER PRIMARY KEY,
     tick      INTEGER NOT NULL,
