@@ -20,7 +20,16 @@ from detent import (
     variant,
     wait,
 )
-from tests.acceptance.stage import DAY_MS, HOUR_MS, actions, finished, opened, refused, rows, virtual
+from tests.acceptance.stage import (
+    DAY_MS,
+    HOUR_MS,
+    actions,
+    finished,
+    opened,
+    refused,
+    rows,
+    virtual,
+)
 
 
 @pytest.fixture
@@ -279,7 +288,9 @@ def test_entries_are_found_by_instance_action_and_node(original):
         assert {entry.action.split(".")[0] for entry in runs} == {"run"}
         assert len(runs) < len(everything)
         assert audit(instance, action="no.such") == []
-        assert [e.action for e in audit(other, node="a")] == [e.action for e in audit(instance, node="a")]
+        assert [e.action for e in audit(other, node="a")] == [
+            e.action for e in audit(instance, node="a")
+        ]
 
 
 @pytest.mark.req("CORE-AUD-4", "CORE-STM-3")

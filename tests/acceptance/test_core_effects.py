@@ -170,12 +170,15 @@ def test_failed_says_that_nothing_happened_in_every_class(engine, calls, doubt):
 def test_a_result_that_cannot_be_read_is_doubt_but_for_what_may_be_repeated(engine, doubt):
     calls = Calls()
     shown = run(engine, calls.handler("act", object(), {"n": 1}, on_doubt=doubt))
-    assert shown.summary.state == {
-        "repeatable": "failed",
-        "keyed": "completed",
-        "queryable": "failed",
-        "once": "waiting",
-    }[doubt]
+    assert (
+        shown.summary.state
+        == {
+            "repeatable": "failed",
+            "keyed": "completed",
+            "queryable": "failed",
+            "once": "waiting",
+        }[doubt]
+    )
 
 
 @pytest.mark.req("CORE-EFF-4", "CORE-CLK-3")
@@ -253,9 +256,7 @@ def test_reconciliation_that_finds_nothing_is_a_failure_and_a_retry_may_call_aga
 def test_reconciliation_is_tried_at_once_then_with_growing_pauses_then_a_person_is_asked(path):
     calls = Calls()
     reconcile, asked = reconciles(detent.Retry("busy"))
-    act = calls.handler(
-        "act", ConnectionError("lost"), on_doubt="queryable", reconcile=reconcile
-    )
+    act = calls.handler("act", ConnectionError("lost"), on_doubt="queryable", reconcile=reconcile)
     with virtual(path, [act]) as engine:
         instance = engine.start(sequence("s", step("a", act)))
         engine.advance(0)

@@ -71,7 +71,9 @@ POPULATION = {
     "person for ever": [step("s", "human_review", wait_for_input={"prompt": "?"})],
     "deadline": [step("s", "noop", delay="5h", deadline="{m}m")],
     "race": [race("r", wait("a", "{m}m"), [wait("b", "3h")])],
-    "parallel": [parallel("p", wait("a", "{m}m"), [step("b", shaky, retry=RETRY)], [wait("c", "1s")])],
+    "parallel": [
+        parallel("p", wait("a", "{m}m"), [step("b", shaky, retry=RETRY)], [wait("c", "1s")])
+    ],
     "poll": [loop("l", "true", step("s", "noop"), max_iterations=3, poll_interval=45)],
     "each": [for_each("e", "items", wait("w", "{m}m"))],
     "child": [sub_sequence("c", "child"), wait("w", "{m}m")],

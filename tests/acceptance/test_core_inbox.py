@@ -22,7 +22,9 @@ from tests.acceptance.stage import (
 
 COLLECTOR = sequence(
     "collector",
-    loop("l", "data.last != true", wait("w", signal="item", store_as="got"), max_iterations=100_000),
+    loop(
+        "l", "data.last != true", wait("w", signal="item", store_as="got"), max_iterations=100_000
+    ),
 )
 DOOR = sequence("door", wait("w", signal="go"), step("after", "noop"))
 

@@ -170,9 +170,9 @@ def test_a_fork_goes_on_from_any_row_and_repeats_no_effect(path, calls):
             assert engine.replay(fork).identical
         keys = [call.key for call in calls.made]
         assert len(keys) == len(set(keys))
-        assert all(
-            call.instance != instance for call in calls.made[3:]
-        ), "a call of the origin was made again"
+        assert all(call.instance != instance for call in calls.made[3:]), (
+            "a call of the origin was made again"
+        )
         assert engine.inspect.show(instance) == before
         assert engine.inspect.verify().valid
 

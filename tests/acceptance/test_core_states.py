@@ -188,7 +188,10 @@ def test_seed_one_s_table_holds_row_by_row(engine):
     """Start, wait, wait elapsed, manual pause, manual resume, completion, failure after retries."""
     instance = engine.start(
         sequence(
-            "s", wait("w", "1h"), step("a", "sleep", params={"duration_ms": 5_000}), step("b", "noop")
+            "s",
+            wait("w", "1h"),
+            step("a", "sleep", params={"duration_ms": 5_000}),
+            step("b", "noop"),
         )
     )
     engine.advance(HOUR_MS)

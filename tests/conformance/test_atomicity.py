@@ -20,6 +20,7 @@ def prepared(store):
         a_change("old", p=0, due=5, busy=True),
         a_change("slept", p=1, due=6),
         marks=[Flight("effect-1", "d", 1, 1), Flight("effect-2", "d", 1, 1)],
+        tombstones=["effect-6"],
         doubts=[("old", Doubt(effect="effect-3", state="indeterminate"))],
         blobs=[("old", "blob-1", b"kept")],
     )
@@ -74,7 +75,8 @@ def test_a_failure_at_every_statement_rolls_everything_back(store_factory):
     assert number - 1 == len(seen) > 25
     after = everything(store)
     assert after["journal"][-1].body == b"journal 1 of new-69"
-    assert set(after["flights"]) == {"effect-0", "effect-1", "effect-2", "effect-4"}
+    kept = {"effect-0", "effect-1", "effect-2", "effect-4", "effect-6"}
+    assert set(after["flights"]) == kept
     assert after["flights"]["effect-1"].dispatcher == "e"
 
 

@@ -16,8 +16,8 @@ from detent.ports.store import (
 TICK = 100
 LEASE_MS = 30_000
 SALT = bytes(range(16))
-WATCHED_EFFECTS = tuple(f"effect-{n}" for n in range(6))
-WATCHED_ARRIVALS = tuple(f"arrival-{n}" for n in range(6))
+WATCHED_EFFECTS = tuple(f"effect-{n}" for n in range(7))
+WATCHED_ARRIVALS = tuple(f"arrival-{n}" for n in range(7))
 WATCHED_BLOBS = ("blob-1", "blob-2")
 
 

@@ -81,6 +81,7 @@ def test_a_full_store_refuses_and_changes_nothing_and_an_effect_is_not_called_me
         called.append(1)
 
     with virtual(path, [act]) as engine:
+        engine.deploy(DOOR)
         instance = engine.start(sequence("s", wait("w", signal="go"), step("a", act)))
         connection = engine._parts._store._connection
         connection.pragma("max_page_count", connection.pragma("page_count") + 1)

@@ -137,7 +137,9 @@ def test_the_writer_s_process_may_be_killed_while_busy_and_another_takes_over(tm
         called.append(n)
         return {"n": n}
 
-    definition = sequence("s", *[step(f"s{k}", work, params={"n": "{{ data.n }}"}) for k in range(5)])
+    definition = sequence(
+        "s", *[step(f"s{k}", work, params={"n": "{{ data.n }}"}) for k in range(5)]
+    )
     with detent.Engine(path, handlers=[work], writer="process") as engine:
         made = engine.start_many(definition, [{"n": n} for n in range(200)])
         while len(called) < 200:

@@ -35,9 +35,18 @@ from detent.ports.store import DefinitionRow, InstanceRow, NewArrival
 from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
+from detent.service.arguments import reference, wanted_states
+from detent.service.catalogue import check_definition, find_definition
 from detent.service.proving import fork_input
+from detent.service.reading import find_instance
 from detent.service.sending import Verb
-from detent.service.starting import Moment, StartRequest, check_handlers, start_submission
+from detent.service.starting import (
+    Moment,
+    StartRequest,
+    check_handlers,
+    check_labels,
+    start_submission,
+)
 from detent.store.sqlite import SqliteStore, open_store
 
 _FIRST_PAUSE_S = 0.005
@@ -70,9 +79,9 @@ class Visitor:
     ) -> str:
         """Start an instance and return its id once durable; more options as `Engine.start`."""
         request = StartRequest(data=data, key=key, tenant=tenant, namespace=namespace, **more)
-        ready = self._stored(definition, tenant, namespace)
-        check_handlers(ready, recall(self._store))
+        ready = self._ready(definition, tenant, namespace)
         made = start_submission(ready, request, self._moment(), 0)
+        self._keep(ready, tenant, namespace)
         self._leave(made, f"start:{made.instance}")
         return made.instance
 
@@ -85,7 +94,7 @@ class Visitor:
             raise RequestError(
                 "instance.terminal", f"the instance is {row.state}; it takes no signals"
             )
-        told = id or self._fresh_id()
+        told = self._fresh_id() if id is None else id
         self._leave(sending.signal_submission(instance, name, payload, told, 0), told)
         return told
 
@@ -126,8 +135,8 @@ class Visitor:
         Handlers count that were ever registered with the store: this process has none itself.
         """
         row = self._row(instance)
-        ready = self._stored(definition, row.tenant, row.namespace)
-        check_handlers(ready, recall(self._store))
+        ready = self._ready(definition, row.tenant, row.namespace)
+        self._keep(ready, row.tenant, row.namespace)
         return ready.hash
 
     def command(
@@ -135,7 +144,7 @@ class Visitor:
     ) -> Verdict:
         """Ask for a state change and wait for the verdict; the same `id` gets the same one."""
         self._row(instance)
-        asked = id or self._fresh_id()
+        asked = self._fresh_id() if id is None else id
         self._leave(sending.command_submission(instance, verb, args, asked, 0), asked)
         verdict = self._poll(lambda: self._store.verdict(asked)[1], self._timeout_ms / 1000)
         if verdict is None:
@@ -146,9 +155,7 @@ class Visitor:
         self, instance: str, state: str | Sequence[str] | None = None, *, timeout: float = 30.0
     ) -> str:
         """Wait until the instance is in a state (by default any terminal one) and return it."""
-        wanted = (
-            TERMINAL if state is None else frozenset([state] if isinstance(state, str) else state)
-        )
+        wanted = wanted_states(state)
 
         def reached() -> str | None:
             now = self._row(instance).state
@@ -252,23 +259,19 @@ class Visitor:
         )
 
     def _row(self, instance: str) -> InstanceRow:
-        row = self._store.instance(instance)
-        if row is None:
-            raise RequestError(
-                "instance.not_found", f"there is no instance {instance!r}", instance=instance
-            )
-        return row
+        return find_instance(self._store, instance, None)
 
-    def _stored(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:
+    def _ready(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:
+        """A definition whose handlers the store knows; one that is new is not stored yet."""
+        check_labels(tenant, namespace)
         if isinstance(definition, str):
-            name, _, version = definition.partition("@")
-            number = int(version) if version.isdigit() else None
-            row = self._store.find_definition(tenant, namespace, name, number)
-            if row is None:
-                raise RequestError(
-                    "definition.unknown", f"there is no definition {definition!r}; deploy it first"
-                )
-            return load(row.body)
+            found = find_definition(self._store, (tenant, namespace), *reference(definition))
+            definition = load(found.body)
+        check_definition(definition)
+        check_handlers(definition, recall(self._store))
+        return definition
+
+    def _keep(self, definition: Definition, tenant: str, namespace: str) -> None:
         row = DefinitionRow(
             definition.hash,
             tenant,
@@ -280,7 +283,6 @@ class Visitor:
             self._clock.wall_ms(),
         )
         self._store.put_definition(row)
-        return definition
 
     def _moment(self) -> Moment:
         tick = max((row.tick for row in self._store.partitions()), default=0)

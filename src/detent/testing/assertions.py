@@ -14,36 +14,34 @@ def assert_identical_replay(engine: Engine, instance: str) -> int:
     """Fail unless the instance's record runs again to the same bytes; the rows compared."""
     __tracebackhide__ = True
     replay = engine.inspect.replay(instance)
-    if not replay.identical:
-        found = replay.first_difference
+    found = replay.first_difference
+    if found is not None:
         message = (
             f"instance {instance} does not run again as recorded: row {found.seq}, {found.field}: "
             f"recorded {found.expected!r}, now {found.actual!r} ({found.cause})"
         )
         raise AssertionError(message)
-    rows: int = replay.rows
-    return rows
+    return replay.rows
 
 
 def assert_chain_valid(engine: Engine, anchor: Anchor | None = None) -> int:
     """Fail unless every byte the chain covers is as it was written; the journal rows verified."""
     __tracebackhide__ = True
     found = engine.inspect.verify(anchor)
-    if not found.valid:
-        broken = found.broken
+    broken = found.broken
+    if broken is not None:
         message = (
             f"the chain is broken at {broken.where}: {broken.what} should be {broken.expected}, "
             f"and is {broken.found}"
         )
         raise AssertionError(message)
-    rows: int = found.rows
-    return rows
+    return found.rows
 
 
 def assert_stands_explained(engine: Engine, instance: str) -> Explanation:
     """Fail unless the instance has ended, or stands for a reason that something can end."""
     __tracebackhide__ = True
-    told: Explanation = engine.inspect.explain(instance)
+    told = engine.inspect.explain(instance)
     ended = told.state in ("completed", "failed", "cancelled")
     released = told.earliest is not None or any(wait.released_by for wait in told.waits)
     if not (ended or released or told.state == "paused"):

@@ -297,7 +297,7 @@ class Author:
         body = self._list(depth, may_fail=may_fail)
         return Piece([make.scope(self._id("sc"), *body.blocks)], body.hours, body.fails)
 
-    def _saga(self, depth: int, may_fail: bool) -> Piece:
+    def _saga(self, _depth: int, may_fail: bool) -> Piece:
         steps, hours, fails = [], 0.0, False
         for _ in range(self._rng.randint(2, 3)):
             action = self._leaf(may_fail=may_fail, quick=False)
@@ -317,7 +317,11 @@ class Author:
             "b": [*bodies[1].blocks, again, *([jump] if self._odds(0.4) else [])],
             "c": bodies[2].blocks,
         }
-        moves = [("a", "b", f"!state.{count}"), ("a", "c", "data.n > 2"), ("b", "a")]
+        moves: list[tuple[str, str] | tuple[str, str, str | None]] = [
+            ("a", "b", f"!state.{count}"),
+            ("a", "c", "data.n > 2"),
+            ("b", "a"),
+        ]
         block = make.graph(self._id("g"), start="a", nodes=nodes, transitions=moves)
         hours = 2 * sum(body.hours for body in bodies)
         return Piece([block], hours, any(body.fails for body in bodies))

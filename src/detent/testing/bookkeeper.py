@@ -15,7 +15,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from detent.testing.outside import Deed, Outside
 
@@ -48,7 +48,7 @@ class BooksByWire:
         return self._ask("result", [key])
 
     def _ask(self, verb: str, args: list[Any]) -> Any:
-        stream: IO[bytes] | None = getattr(self._local, "stream", None)
+        stream: Any = getattr(self._local, "stream", None)
         if stream is None:
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(self._path)

@@ -24,11 +24,11 @@ class Call(NamedTuple):
 class Calls:
     """A recorder that makes handlers; calls are kept in the order in which they came.
 
-        calls = Calls()
-        charge = calls.handler("charge", Failed("busy"), {"paid": True}, on_doubt="keyed")
-        engine.register(charge)
-        …
-        assert [call.attempt for call in calls.of("charge")] == [1, 2]
+    calls = Calls()
+    charge = calls.handler("charge", Failed("busy"), {"paid": True}, on_doubt="keyed")
+    engine.register(charge)
+    …
+    assert [call.attempt for call in calls.of("charge")] == [1, 2]
     """
 
     def __init__(self) -> None:

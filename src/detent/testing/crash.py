@@ -94,12 +94,16 @@ def _spread(run: Callable[[int], Any], seeds: Iterable[int], jobs: int) -> Itera
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         batch: list[Any] = []
-        for seed in seeds:  # no more than a few ahead: there may be no end of seeds
-            batch.append(pool.apply_async(run, (seed,)))
-            if len(batch) > jobs:
+        try:
+            for seed in seeds:  # no more than a few ahead: there may be no end of seeds
+                batch.append(pool.apply_async(run, (seed,)))
+                if len(batch) > jobs:
+                    yield batch.pop(0).get()
+            while batch:
                 yield batch.pop(0).get()
-        for each in batch:
-            yield each.get()
+        finally:
+            for each in batch:  # one that is cut off would leave its own processes behind
+                each.wait()
 
 
 def _from(first: int) -> Iterator[int]:

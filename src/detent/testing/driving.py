@@ -1,7 +1,7 @@
 """Driving a world: callers act, time moves, people decide; and at each stand-still all is checked.
 
-What survives a crash of the engine is on this side: `Progress` (which actions were acknowledged) and
-the `Outside`. An action that was not acknowledged is done again under the same id.
+What survives a crash of the engine is on this side: `Progress` (which actions were acknowledged)
+and the `Outside`. An action that was not acknowledged is done again under the same id.
 """
 
 from __future__ import annotations
@@ -123,12 +123,14 @@ class Drive:
         elif outside.count("refused", key):
             puzzle = self._acts(key, instance) == "puzzle"
             action = "skip" if puzzle else "failed"
-        self._person(f"resolve:{key}", instance, action, {"key": key, "action": action, "result": result})
+        args = {"key": key, "action": action, "result": result}
+        self._person(f"resolve:{key}", instance, action, args)
 
     def _acts(self, key: str, instance: str) -> str:
-        row = self._store.instance(instance)
-        snapshot = read_snapshot(self._store, row)
-        for effect in snapshot.effects if snapshot is not None else ():
+        snapshot = read_snapshot(self._store, self._store.instance(instance))
+        if snapshot is None:
+            return ""
+        for effect in snapshot.effects:
             if effect.key == key:
                 program = self._programs[snapshot.definition]
                 params = program.nodes[effect.block].block.params

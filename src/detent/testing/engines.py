@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def virtual_engine(
     handlers: Any = (), *, seed: str = "test", path: str | Path = ":memory:", **settings: Any
 ) -> Engine:
-    """An engine whose time moves only by `run_until_idle` and `advance`; equal seeds, equal bytes."""
+    """An engine whose time moves only when it is told to; equal seeds give equal bytes."""
     return Engine(path, handlers=handlers, clock="virtual", seed=seed, **settings)
 
 

@@ -87,7 +87,9 @@ class FaultyStore:
     def _write(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.writes += 1
         write = Write(self.writes, method, args, kwargs)
-        fault = self._fault if self._fault is not None and self._fault.write == self.writes else None
+        fault = self._fault
+        if fault is not None and fault.write != self.writes:
+            fault = None
         if self._watch is not None:
             self._watch(write, "before")
         if fault is not None and fault.moment != "after":
@@ -120,7 +122,7 @@ def break_off(
             raise Crash(write.method)
         return True
 
-    def refuse() -> int:
+    def refuse() -> bool:
         raise Crash(write.method)
 
     connection.exec_trace = count

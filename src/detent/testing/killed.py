@@ -101,7 +101,7 @@ def key_of(place: int) -> str:
     return f"order-{place}"
 
 
-def handlers(providers: Providers, books: BooksByWire) -> list[Any]:
+def handlers(providers: Providers) -> list[Any]:
     """The providers as plain functions, which run on threads and may be cut off anywhere."""
 
     def ask(
@@ -135,7 +135,7 @@ class Session:
         providers = Providers(self._books)
         self._engine = Engine(
             task.path,
-            handlers=handlers(providers, self._books),
+            handlers=handlers(providers),
             writer=task.writer,
             clock=task.clock,
             partitions=2,

@@ -1,8 +1,9 @@
 """Killing a real process at named points, starting it again until all is done, and counting.
 
 A *story* is one store: its process is killed a few times, then left in peace to finish. Afterwards
-the chain is verified, every record replayed, and the bookkeeper's file audited. No effect may be in
-flight at more kills than an engine forgives (over five a repeatable one fails for good).
+the chain is verified, every record replayed, the bookkeeper's file audited, and the end compared
+with that of the same work in virtual time, which nobody disturbed. No effect may be in flight at
+more kills than an engine forgives (over five a repeatable one fails for good).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import IO, NamedTuple
@@ -24,10 +26,21 @@ import msgspec
 from detent.model.ids import derived_id
 from detent.runtime.failpoints import NAMES
 from detent.store.sqlite import open_store
-from detent.testing.auditing import audit, figures
+from detent.testing.auditing import Ending, audit, compare, figures
 from detent.testing.bookkeeper import read_books
 from detent.testing.driving import Wrong
-from detent.testing.killed import LOST, STUCK, Task, expected_state, key_of
+from detent.testing.engines import virtual_engine
+from detent.testing.killed import (
+    LOST,
+    STUCK,
+    Task,
+    definitions,
+    expected_state,
+    handlers,
+    key_of,
+)
+from detent.testing.outside import Outside
+from detent.testing.providers import Providers
 
 KILLS_PER_STORY = 5
 ANYTIME = "anytime"  # the parent kills, whenever
@@ -78,9 +91,9 @@ def tell_story(seed: int) -> StoryReport:
                 finished = life.done
                 if life.killed:
                     kills[point] = kills.get(point, 0) + life.killed
-                if enough and not finished:
-                    raise Wrong("left in peace, it did not finish")
-                if not enough:  # there is new work in every life
+                if enough:
+                    _must_have_finished(life)
+                else:  # there is new work in every life
                     finished = False
                     task = msgspec.structs.replace(task, instances=task.instances + 3)
             figures_ = _audit(task, file)
@@ -88,8 +101,13 @@ def tell_story(seed: int) -> StoryReport:
             return StoryReport(seed, kills, lives, 0, 0, str(wrong))
         finally:
             keeper.kill()
-            keeper.wait()
+            keeper.communicate()  # waits, and closes the pipe
     return StoryReport(seed, kills, lives, *figures_)
+
+
+def _must_have_finished(life: Life) -> None:
+    if not life.done:
+        raise Wrong("left in peace, it did not finish")
 
 
 def _start_keeper(books: Path, file: Path) -> subprocess.Popen[bytes]:
@@ -102,18 +120,18 @@ def _start_keeper(books: Path, file: Path) -> subprocess.Popen[bytes]:
 
 def _live(task: Task, point: str, rng: Random) -> Life:
     """One life of the process, with a failpoint armed."""
-    armed = f"{point}:{rng.randint(1, 8)}" if point in NAMES else ""
+    most = 1 if point == "during_recovery" else 8  # a life recovers once
+    armed = f"{point}:{rng.randint(1, most)}" if point in NAMES else ""
     env = {**os.environ, "DETENT_FAILPOINT": armed}
     told = json.dumps(msgspec.to_builtins(task))
     lines: list[str] = []
-    with tempfile.TemporaryFile("w+") as errors:
-        child = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "detent.testing.killed", told],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=env,
-            text=True,
-        )
+    command = [sys.executable, "-m", "detent.testing.killed", told]
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(  # noqa: S603 - our own module
+            command, stdout=subprocess.PIPE, stderr=errors, env=env, text=True
+        ) as child,
+    ):
         timer = threading.Timer(LIFE_S, child.kill)
         timer.start()
         if child.stdout is not None:
@@ -168,6 +186,7 @@ def _audit(task: Task, file: Path) -> tuple[int, int]:
             raise Wrong(f"the database is damaged: {problems}")
     finally:
         store.close()
+    compare(undisturbed(task.instances), ending)
     for place in range(task.instances):
         id = derived_id("default", "instance", key_of(place))
         if id not in ending.instances:
@@ -178,3 +197,19 @@ def _audit(task: Task, file: Path) -> tuple[int, int]:
         if times != 1:
             raise Wrong(f"doubled: {where} took effect {times} times")
     return tuple(figures(outside))  # type: ignore[return-value]
+
+
+@cache
+def undisturbed(instances: int) -> Ending:
+    """How the same work ends when nobody is killed."""
+    outside = Outside()
+    kid, *others = definitions()
+    with virtual_engine(handlers(Providers(outside)), seed="undisturbed") as engine:
+        engine.deploy(kid)
+        for place in range(instances):
+            engine.start(others[place % 3], {"list": [1, 2], "n": place}, key=key_of(place))
+        for place in range(0, instances, 3):
+            id = derived_id("default", "instance", key_of(place))
+            engine.signal(id, "go", {"by": "caller"}, id=f"go:{id}")
+        engine.run_until_idle()
+        return engine.inspect.look(lambda store: audit(store, outside))

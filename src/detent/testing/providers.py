@@ -68,9 +68,7 @@ class Providers:
         act.__name__ = name
         return handler(name, on_doubt=doubt, **options)(act)
 
-    def perform(
-        self, ctx: HandlerContext, name: str, told: tuple[str, int, int]
-    ) -> dict[str, Any]:
+    def perform(self, ctx: HandlerContext, name: str, told: tuple[str, int, int]) -> dict[str, Any]:
         """One call of a provider, told how it goes as (act, times, size)."""
         act, times, size = told
         outside, doubt, key = self._outside, CLASSES[name], ctx.key

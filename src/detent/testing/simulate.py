@@ -63,9 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if total.failures else 0
 
 
-def _reports(
-    seeds: Sequence[int], run: partial[Report], jobs: int
-) -> Iterator[Report]:
+def _reports(seeds: Sequence[int], run: partial[Report], jobs: int) -> Iterator[Report]:
     if jobs == 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return

@@ -1,14 +1,15 @@
 """Simulation of one seed: a run without a crash, then one crash at every write of that run.
 
-The first run keeps an image of the store, the length of the world's record and the callers' progress
-at each write. A crash at a write is then a new engine over that image, with nothing else left; the
-run goes on from there, is audited, and must have ended as the first one did.
+The first run keeps an image of the store, the length of the world's record and the callers'
+progress at each write. A crash at a write is then a new engine over that image, with nothing else
+left; the run goes on from there, is audited, and must have ended as the first one did.
 """
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -134,10 +135,8 @@ def crash_at(first: First, point: Point, moment: Moment) -> Outside:
     progress = Progress(point.acted)
     if rng.random() < TWICE:
         again = Fault(rng.randint(1, 4), rng.choice(MOMENTS), rng.randrange(STATEMENTS))
-        try:
+        with suppress(Crash):
             Drive(world, FaultyStore(connection, again), outside, progress).run()
-        except Crash:
-            pass
     Drive(world, FaultyStore(connection), outside, progress).run()
     ending = audit(_port(FaultyStore(connection)), outside)
     connection.close()

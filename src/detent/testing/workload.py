@@ -7,7 +7,9 @@ worlds they do.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from detent.definition import sequence, step
@@ -29,7 +31,7 @@ class Action(NamedTuple):
     id: str
     verb: str  # start | signal | command | deploy | restart | idle
     instance: str = ""
-    args: dict[str, Any] = {}
+    args: Mapping[str, Any] = MappingProxyType({})
 
 
 class World(NamedTuple):
@@ -55,7 +57,7 @@ def world_of(seed: int) -> World:
         targets=instances if count > 1 else (),
     )
     definitions = _definitions(rng, traits, count)
-    script = _script(rng, traits, definitions, instances)
+    script = _script(rng, traits, instances)
     return World(seed, traits, definitions, script, instances)
 
 
@@ -82,9 +84,7 @@ def _sequence(rng: Random, traits: Traits, name: str, body: Piece) -> Definition
     return sequence(name, *body.blocks, **options)
 
 
-def _script(
-    rng: Random, traits: Traits, definitions: dict[str, Definition], instances: tuple[str, ...]
-) -> tuple[Action, ...]:
+def _script(rng: Random, traits: Traits, instances: tuple[str, ...]) -> tuple[Action, ...]:
     actions = [Action(0, "deploy:kid", "deploy", args={"name": "kid"})]
     for index, instance in enumerate(instances):
         data: dict[str, Any] = {"n": rng.randint(0, 9), "items": [1, 2]}
@@ -113,7 +113,8 @@ def _deeds(rng: Random, traits: Traits, instance: str, at: int, number: int) -> 
     deeds.append([deeds[2][0], _command(at + 1, "retry", name, instance)])
     if traits.pausing or traits.wild:
         later = at + rng.randint(1, 3) * HOUR_TICKS
-        pause, resume = (_command(t, v, name, instance) for t, v in ((at, "pause"), (later, "resume")))
+        pause = _command(at, "pause", name, instance)
+        resume = _command(later, "resume", name, instance)
         deeds += [[pause, resume], [pause, resume], [pause]]
     return rng.choice(deeds)
 

@@ -13,10 +13,14 @@ from detent.model.errors import RequestError
 from detent.runtime import failpoints
 
 
-def run(arm, code):
+def run(arm, code, *arguments):
     environment = {**os.environ, "DETENT_FAILPOINT": arm, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -59,9 +63,11 @@ import sys
 from tests.unit.runtime.writer_rig import Rig
 from detent.definition import step
 from detent.model.decision import HandlerSpec
+from detent.runtime import failpoints
 rig = Rig(sys.argv[1], owner=sys.argv[2]).open()
 rig.register(HandlerSpec(name="pay", doubt="once"))
 start = rig.start(rig.define(blocks=[step("a", "pay")]), key="one")
+rig.store.before_commit(failpoints.point("before_commit"))
 rig.send(start)
 (order,) = rig.orders(rig.settle())
 rig.send(marks=[order.key])
@@ -78,6 +84,8 @@ print(rig.row(start.instance).state, flush=True)
     ("arm", "said", "rows", "state"),
     [
         ("before_begin:1", [], 0, None),
+        ("before_commit:1", [], 0, None),
+        ("before_commit:3", ["called"], 1, "running"),
         ("after_commit:1", [], 1, "running"),
         ("after_mark:1", [], 1, "running"),
         ("between_outcome_and_commit:3", ["called"], 1, "running"),
@@ -90,14 +98,7 @@ def test_killed_at_a_point_the_store_holds_exactly_what_was_committed(
     from tests.unit.runtime.writer_rig import Rig
 
     path = str(tmp_path / "s.db")
-    environment = {**os.environ, "DETENT_FAILPOINT": arm, "PYTHONPATH": os.pathsep.join(sys.path)}
-    died = subprocess.run(
-        [sys.executable, "-c", CRASH, path, "one"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    died = run(arm, CRASH, path, "one")
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert died.stdout.split() == said
     rig = Rig(path, owner="two").open()
@@ -111,3 +112,57 @@ def step_a():
     from detent.definition import step
 
     return step("a", "pay")
+
+
+RECOVER = """
+import sys
+from tests.unit.runtime.writer_rig import Rig
+rig = Rig(sys.argv[1], owner=sys.argv[2]).open()
+rig.settle()
+print("recovered", flush=True)
+"""
+
+
+@pytest.mark.req("CORE-REC-1", "CORE-REC-3")
+@pytest.mark.parametrize(
+    ("crash", "state"), [("after_commit:1", "running"), ("after_mark:1", None)]
+)
+def test_killed_while_it_recovers_the_next_one_recovers_as_if_it_were_the_first(
+    tmp_path, crash, state
+):
+    from tests.unit.runtime.writer_rig import Rig
+
+    path = str(tmp_path / "s.db")
+    assert run(crash, CRASH, path, "one").returncode == -signal.SIGKILL
+    for life in ("two", "three"):
+        died = run("during_recovery:1", RECOVER, path, life)
+        assert (died.returncode, died.stdout) == (-signal.SIGKILL, ""), died.stderr
+    rig = Rig(path, owner="four").open()
+    orders = rig.orders(rig.settle())
+    instance = rig.start(rig.define(blocks=[step_a()]), key="one").instance
+    if state is not None:  # certainly not called: ordered again
+        assert [order.instance for order in orders] == [instance]
+        assert rig.check_chain() == 1
+    else:  # perhaps called, so a person decides; the deaths on the way are not counted
+        assert orders == []
+        assert rig.row(instance).state == "waiting"
+        assert rig.check_chain() == 2
+
+
+WRITE = """
+import sys
+from detent.bootstrap.engine import Engine
+from detent.definition import sequence, wait
+with Engine(sys.argv[1]) as engine:
+    print("open", flush=True)
+    engine.start(sequence("s", wait("a", duration=10_000)), key="one")
+    print("started", flush=True)
+"""
+
+
+def test_an_engines_writer_passes_the_point_inside_its_transactions(tmp_path):
+    path = str(tmp_path / "s.db")
+    died = run("before_commit:2", WRITE, path)  # the first one acquires
+    assert (died.returncode, died.stdout.split()) == (-signal.SIGKILL, ["open"]), died.stderr
+    calm = run("", WRITE, path)
+    assert calm.stdout.split() == ["open", "started"], calm.stderr

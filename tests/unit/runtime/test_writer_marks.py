@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from detent.definition import step
+from detent.definition import parallel, step
 from detent.model.decision import HandlerSpec
 from detent.model.errors import StoreError
 from detent.ports.store import Flight
+from detent.runtime import turn
+from detent.store.sqlite import open_store
 from tests.unit.runtime.writer_rig import Rig, with_faults
 
 
@@ -117,3 +119,71 @@ def test_numbers_of_a_later_process_are_higher_even_within_the_same_tick(tmp_pat
     (again,) = rig.orders(rig.settle())
     rig.send(marks=[again.key])
     assert rig.turn().marked[0][1] > first
+
+
+@pytest.mark.req("CORE-EFF-3")
+def test_a_mark_from_elsewhere_that_beats_a_withdrawal_has_the_turn_decided_anew(tmp_path):
+    rig, order = rig_with_order(tmp_path / "s.db")
+    elsewhere = open_store(rig.path, create=None)
+    faulty = with_faults(rig, opened=True)
+
+    def beat(commit):
+        if commit.tombstones:
+            elsewhere.mark([Flight(order.key, "elsewhere", 99, 0)])
+
+    faulty.before = beat
+    cancel = rig.command(order.instance, "cancel", id="c-1")
+    rig.send(cancel)
+    rig.settle()
+    assert rig.verdict(cancel).ok
+    assert [list(commit.tombstones) for commit in faulty.commits] == [[order.key], []]
+    assert rig.store.flights([order.key])[order.key].dispatch == 99
+    entries = b"".join(row.body for row in rig.journal(order.instance))
+    assert b"effect.unwanted" in entries
+    assert b"effect.withdrawn" not in entries
+    assert rig.row(order.instance).busy
+    rig.send(rig.applied(order, dispatch=99))  # and its outcome settles it
+    rig.settle()
+    assert (rig.row(order.instance).busy, rig.row(order.instance).state) == (False, "cancelled")
+    assert rig.store.flights([order.key]) == {}
+    rig.check_chain()
+    elsewhere.close()
+
+
+def test_marks_that_keep_beating_withdrawals_are_nobodys_poison(tmp_path):
+    rig = Rig(tmp_path / "s.db").open()
+    rig.register(HandlerSpec(name="pay", doubt="once"))
+    steps = [step(f"s{n}", "pay") for n in range(4)]
+    rig.send(rig.start(rig.define(blocks=[parallel("all", *[[each] for each in steps])])))
+    orders = rig.orders(rig.settle())
+    elsewhere = open_store(rig.path, create=None)
+    faulty = with_faults(rig, opened=True)
+    left = [order.key for order in orders]
+
+    def beat(commit):
+        if commit.tombstones and left:
+            elsewhere.mark([Flight(left.pop(), "elsewhere", 9, 0)])
+
+    faulty.before = beat
+    rig.send(rig.command(orders[0].instance, "cancel", id="c-1"))
+    rig.settle()
+    for order in orders:
+        rig.send(rig.applied(order, dispatch=9))
+    rig.settle()
+    assert rig.row(orders[0].instance).state == "cancelled"
+    rig.check_chain()
+    elsewhere.close()
+
+
+def test_tombstones_are_forgotten_with_the_dedupe_window(monkeypatch):
+    monkeypatch.setattr(turn, "FORGET_EVERY_TURNS", 1)
+    rig, order = rig_with_order()
+    rig.send(rig.command(order.instance, "cancel", id="c-1"))
+    rig.settle()
+    assert rig.store.flights([order.key])[order.key].dispatcher == ""
+    window = rig.settings.dedupe_window_ms // rig.clock.resolution_ms
+    for ahead, left in ((window, 1), (window + 1, 0)):
+        rig.clock.advance(ahead)
+        rig.send(rig.start(rig.define("other", [step("x", "work")])))
+        rig.settle()
+        assert len(rig.store.flights([order.key])) == left
