@@ -116,11 +116,11 @@ def test_wall_time_is_written_beside_the_chain_and_not_into_it(path):
 def test_ninety_days_pass_in_milliseconds():
     definition = sequence("plan", *[wait(f"day{n}", "1d") for n in range(90)])
     with virtual() as engine:
-        began = time.perf_counter()
+        began = time.process_time()  # others may use the machine too
         assert finished(engine, definition).summary.state == "completed"
-        took = time.perf_counter() - began
+        took = time.process_time() - began
         assert engine.now() == NOW + dt.timedelta(days=90)
-    assert took < 0.5  # budget 50 ms; ten times that on a busy machine
+    assert took < 0.15
 
 
 @pytest.mark.req("CORE-CLK-5")
@@ -137,6 +137,19 @@ def test_virtual_time_stands_still_until_it_is_moved_and_then_goes_to_what_is_du
         assert engine.run_until_idle() == 5 * 36_000
         with refused("request.invalid"):
             engine.advance(to=NOW)
+
+
+@pytest.mark.req("CORE-CLK-4", "CORE-CLK-5")
+def test_virtual_time_does_not_go_back_when_a_store_is_opened_again(path):
+    """Nothing was due meanwhile, so no turn has written the tick."""
+    with virtual(path) as engine:
+        engine.start(sequence("s", wait("w", "30d")))
+        engine.advance(DAY_MS)
+        now = engine.now()
+    for _ in range(2):
+        with virtual(path) as engine:
+            assert engine.now() == now
+            assert engine.inspect.verify().valid
 
 
 @pytest.mark.req("CORE-CLK-5")

@@ -18,7 +18,7 @@ def calls():
 
 
 def policy_of(*answers, name="guard"):
-    """A policy that gives its answers one after another, the last for ever, and what it was told."""
+    """A policy that gives its answers in turn, the last for ever, and what it was told."""
     asked = []
 
     @detent.policy(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import pairwise
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_every_move_of_a_mixed_population_is_one_of_the_table_and_each_follows_t
         for move in seen:
             assert move.target in TABLE[move.source], move
             assert move.trigger
-        for earlier, later in zip(seen, seen[1:], strict=False):
+        for earlier, later in pairwise(seen):
             assert earlier.target == later.source
             assert earlier.tick <= later.tick
 

@@ -190,7 +190,9 @@ def test_before_it_is_reached_a_node_is_pending_and_at_the_end_all_are_terminal(
         "completed",
         "waiting",
     )
-    assert {tree[path] for path in ("r", "l", "e", "o", "t", "c", "g", "sub", "last")} == {"pending"}
+    assert {tree[path] for path in ("r", "l", "e", "o", "t", "c", "g", "sub", "last")} == {
+        "pending"
+    }
     assert engine.wait_for(instance) == "completed"
     tree = nodes(engine, instance)
     assert set(tree.values()) <= TERMINAL

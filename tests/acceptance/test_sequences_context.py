@@ -76,9 +76,7 @@ def test_a_handler_cannot_write_config_audit_or_runtime_through_any_door(engine)
 
 @pytest.mark.req("SEQ-CTX-1")
 def test_a_signal_a_person_and_a_child_write_data_only(engine):
-    engine.deploy(
-        sequence("child", step("s", "set_state", params={"key": "child", "value": 1}))
-    )
+    engine.deploy(sequence("child", step("s", "set_state", params={"key": "child", "value": 1})))
     definition = sequence(
         "s",
         wait("w", signal="go", store_as="config"),

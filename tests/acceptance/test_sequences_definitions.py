@@ -89,7 +89,11 @@ def test_the_same_name_and_version_cannot_mean_something_else(engine, path):
 
 @pytest.mark.req("SEQ-1")
 def test_a_definition_is_the_same_from_python_json_and_yaml(engine):
-    text = '{"name": "greet", "version": 1, "blocks": [{"type": "step", "id": "say", "handler": "log", "params": {"message": "hi"}}]}'
+    text = """
+{"name": "greet", "version": 1, "blocks": [
+  {"type": "step", "id": "say", "handler": "log", "params": {"message": "hi"}}
+]}
+"""
     yaml = """
 name: greet
 version: 1

@@ -128,7 +128,10 @@ def test_a_signal_that_changes_nothing_is_taken_and_journaled(engine):
         ({"a": 2, "c": 3}, {"a": 2, "b": 1, "c": 3}),
         ({"data": {"a": None}}, {"a": None, "b": 1}),
         ({"data": 5}, {"a": 1, "b": 1, "data": 5}),
-        ({"data": {"x": 1}, "config": {"k": 9}, "audit": [1], "runtime": {}}, {"a": 1, "b": 1, "x": 1}),
+        (
+            {"data": {"x": 1}, "config": {"k": 9}, "audit": [1], "runtime": {}},
+            {"a": 1, "b": 1, "x": 1},
+        ),
         ({}, {"a": 1, "b": 1}),
     ],
 )

@@ -14,6 +14,7 @@ from detent.runtime.settings import WriterSettings
 from tests.acceptance.stage import DAY_MS, HOUR_MS, dump, opened, refused, rows, state
 
 SOON = sequence("soon", wait("w", "100ms"), step("s", "noop"))
+HOURLY = sequence("hourly", wait("w", "1h"), step("s", "noop"))
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def last_tick(path):
 @pytest.mark.parametrize("writer", ["thread", "process"])
 def test_a_jump_of_more_than_seven_days_holds_the_engine_until_it_is_accepted(path, writer):
     with detent.Engine(path, writer=writer) as engine:
-        instance = engine.start(SOON)
+        instance = engine.start(HOURLY)
     machine_clock_moves(path, 7 * DAY_MS + HOUR_MS)
     with detent.Engine(path, writer=writer) as engine:
         before = dump(path)
@@ -81,7 +82,7 @@ def test_a_machine_that_was_off_for_less_goes_on_and_fires_what_became_due_in_it
 @pytest.mark.req("CORE-CLK-4", "CORE-CLK-3")
 def test_a_clock_set_back_never_moves_the_tick_back_and_no_wait_ends_early(path):
     with detent.Engine(path) as engine:
-        waiting = engine.start(SOON)
+        waiting = engine.start(HOURLY)
         now = engine.now()
     machine_clock_moves(path, -HOUR_MS)
     tick = last_tick(path)

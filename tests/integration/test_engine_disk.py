@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import shutil
 import threading
+from contextlib import suppress
 
 import apsw
 import pytest
@@ -96,10 +97,8 @@ def test_a_full_store_refuses_and_changes_nothing_and_an_effect_is_not_called_me
         assert called == []
         connection.pragma("max_page_count", 1_000_000)
         while state(engine, instance) == "waiting":
-            try:  # the next attempt comes after a pause that grows to five seconds
+            with suppress(detent.StoreError):  # it tries again after a pause
                 engine.signal(instance, "go", LARGE)
-            except detent.StoreError as error:
-                assert error.code == "store.full"
         assert engine.wait_for(instance) == "completed"
         assert called == [1]
 

@@ -28,16 +28,14 @@ DOOR = sequence("door", wait("w", signal="go"), step("end", "noop"))
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
-    """The directory with two keys, `one` and `two`."""
     directory = tmp_path_factory.mktemp("keys")
-    for name in ("one", "two"):
-        write_keys(directory / name)
+    write_keys(directory / "one")
+    write_keys(directory / "two")
     return directory
 
 
 @pytest.fixture(scope="module")
 def signed(keys, tmp_path_factory):
-    """A closed store whose seals are all signed by key `one`."""
     path = tmp_path_factory.mktemp("stores") / "signed.db"
     work(path, keys / "one")
     return path
@@ -45,7 +43,6 @@ def signed(keys, tmp_path_factory):
 
 @pytest.fixture
 def store(signed, tmp_path):
-    """A copy that a test may harm."""
     return shutil.copy(signed, tmp_path / "copy.db")
 
 

@@ -19,8 +19,8 @@ PARTS = 5
 def test_a_crash_at_any_write_changes_nothing_about_the_end(part):
     # Each world runs once without a crash; then again from many of its writes, with nothing left
     # but the store. Every run is audited: chain, replay, doubles, losses, stuck instances.
-    for seed in range(1 + part, 41 + part, PARTS):
-        report = simulate(seed, sample=25)
+    for seed in range(1 + part, 31 + part, PARTS):
+        report = simulate(seed, sample=20)
         assert report.failures == [], f"python -m detent.testing.simulate --seed {seed}"
         assert report.crashes > 0
 

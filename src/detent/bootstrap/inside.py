@@ -8,10 +8,12 @@ from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
 from detent.model.inputs import SignalReceived, encode_input
 from detent.model.link import Submission
-from detent.model.snapshot import decode_snapshot
+from detent.service.reading import read_snapshot
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
+    from detent.model.snapshot import Snapshot
+    from detent.ports.store import InstanceRow, Store
 
 
 class EngineInside:
@@ -44,13 +46,10 @@ class EngineInside:
 
     def query(self, target: str, tenant: str) -> dict[str, Any]:
         """What is known of an instance of the same tenant."""
-        loaded = self._parts.read(
-            lambda store: (store.instance(target), store.load([target]).get(target))
-        )
-        row, found = loaded
-        if row is None or row.tenant != tenant or found is None:
+        row, snapshot = self._parts.read(lambda store: _seen(store, target, tenant))
+        if row is None:
             return {"found": False}
-        if found.body is None:
+        if snapshot is None:
             return {
                 "found": True,
                 "state": row.state,
@@ -59,7 +58,6 @@ class EngineInside:
                 "completed_at": None,
                 "current_node": None,
             }
-        snapshot = decode_snapshot(found.body)
         frame, current = snapshot.root, None
         while frame is not None:
             frame = next((lane.open for lane in frame.lanes if lane.open and not lane.end), None)
@@ -76,3 +74,13 @@ class EngineInside:
     def _ms(self, tick: int | None) -> int | None:
         meta = self._parts.meta
         return None if tick is None else meta.epoch_ms + tick * meta.resolution_ms
+
+
+def _seen(
+    store: Store, target: str, tenant: str
+) -> tuple[InstanceRow, Snapshot | None] | tuple[None, None]:
+    """An instance of this tenant, and its snapshot once it was taken in."""
+    row = store.instance(target)
+    if row is None or row.tenant != tenant:
+        return None, None
+    return row, read_snapshot(store, row)

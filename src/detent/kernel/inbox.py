@@ -116,14 +116,14 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
     elif told.name == "cancel":
         cancel(run, "signal")
     elif told.name == "update_context":
-        if not _update_context(run, told):
+        if not _update_context(run, told, index):
             return
     elif not _custom(run, told.name.removeprefix("custom:"), told, index):
         return
     _answer(run, told.id)
 
 
-def _update_context(run: Run, told: SignalReceived) -> bool:
+def _update_context(run: Run, told: SignalReceived, index: int) -> bool:
     payload = told.payload
     values = (
         payload.get("data")
@@ -131,7 +131,7 @@ def _update_context(run: Run, told: SignalReceived) -> bool:
         else payload
     )
     if not isinstance(values, dict):
-        run.note("event.ignored", "", {"why": "update_context needs an object"})
+        run.note("event.ignored", "", {"in": index, "why": "update_context needs an object"})
         _answer(
             run, told.id, "payload.invalid", "update_context needs an object to merge into data"
         )
@@ -139,7 +139,7 @@ def _update_context(run: Run, told: SignalReceived) -> bool:
     size = run.merged_too_large(values)
     if size:
         text = f"data would be {size} bytes; the limit is {limits.CONTEXT_BYTES}"
-        run.note("event.ignored", "", {"why": text})
+        run.note("event.ignored", "", {"in": index, "why": text})
         _answer(run, told.id, "payload.too_large", text)
         return False
     run.merge(values)

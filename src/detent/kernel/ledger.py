@@ -24,6 +24,8 @@ from detent.model.ids import effect_key
 from detent.model.inputs import EffectApplied, EffectDoubted, EffectFailed, EffectReconciled
 from detent.model.snapshot import Frame, OpenEffect, Wait
 
+Outcome = EffectApplied | EffectFailed | EffectDoubted | EffectReconciled
+
 
 class Plan(NamedTuple):
     """What to call, for which node."""
@@ -93,15 +95,17 @@ def _deadline(run: Run, timeout_ms: int | None) -> int:
     return run.after(timeout_ms + limits.DEADLINE_GRACE_MS)
 
 
-def take_outcome(
-    run: Run, told: EffectApplied | EffectFailed | EffectDoubted | EffectReconciled, index: int
-) -> Wake | None:
+def take_outcome(run: Run, told: Outcome, index: int) -> Wake | None:
     """Settle what an outcome settles; the wake for the node, if it still waits."""
     effect = run.effect(told.key)
     if effect is None:
         run.note(
             "event.ignored", "", {"in": index, "why": "the effect is settled", "key": told.key}
         )
+        return None
+    if effect.state == "indeterminate" and _is_no_news(told):
+        why = "a person decides on the effect already"
+        run.note("event.ignored", effect.node, {"in": index, "why": why, "key": told.key})
         return None
     match told:
         case EffectApplied():
@@ -112,6 +116,12 @@ def take_outcome(
             return doubt(run, effect, told.reason, crashed=told.crashed)
         case EffectReconciled():
             return _reconciled(run, effect, told, index)
+
+
+def _is_no_news(told: Outcome) -> bool:
+    return isinstance(told, EffectDoubted) or (
+        isinstance(told, EffectReconciled) and told.verdict == "retry"
+    )
 
 
 def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake | None:
@@ -125,7 +135,7 @@ def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake |
             return _failed(
                 run, effect, _loop_text(effect), False, "consistency", {"code": "effect.crash_loop"}
             )
-        if not crashed:
+        if effect.unwanted or not crashed:  # nobody wants to know, so it is not called again
             return _failed(run, effect, reason, True, "timeout", None)
         run.note(
             "error.retried",

@@ -19,9 +19,10 @@ class Submission(Struct, frozen=True, array_like=True, omit_defaults=True):
     """One input for one instance, as the bytes the journal will keep.
 
     `ack` is the number of a waiting caller, answered exactly once in `Decided.acks`; 0 when nobody
-    waits. A negative one is the receipt of an outcome: it comes back in `Decided.taken` and such an
-    input is never refused, since nobody can make it again. `id` is the caller's own, for de-duplication. With `ask` the answer is the kernel's
-    verdict, otherwise it says that the input is durable. `birth` makes the instance.
+    waits. A negative one is the receipt of an outcome: it comes back in `Decided.taken`, and such
+    an input is never refused, since nobody can make it again. `id` is the caller's own, for
+    de-duplication. With `ask` the answer is the kernel's verdict, otherwise it says that the input
+    is durable. `birth` makes the instance.
     """
 
     instance: str

@@ -7,6 +7,7 @@ leave some partitions untouched for long.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from detent.model.errors import StoreError
@@ -105,6 +106,12 @@ class Lease:
         self.until_ms = until
         self.tick = max(self.tick, tick)
         return True
+
+    def keep_tick(self, tick: int) -> None:
+        """Write down how far time has gone, if no turn did."""
+        if tick > self.tick and self.heads:
+            with suppress(StoreError):
+                self.renew(tick)
 
     def seconds_to_renewal(self) -> float:
         """How long until the lease must be renewed."""

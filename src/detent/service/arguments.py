@@ -41,8 +41,10 @@ def check_instance(instance: object) -> None:
 
 def unknown_instance(instance: object) -> RequestError:
     """The error for an id nobody knows."""
-    shown = repr(instance)[:_SHOWN]
-    return RequestError("instance.not_found", f"there is no instance {shown}", instance=shown)
+    named = shown(instance)
+    return RequestError(
+        "instance.not_found", f"there is no instance {named}", instance=str(instance)[:_SHOWN]
+    )
 
 
 def wanted_states(state: Any) -> frozenset[str]:
@@ -91,9 +93,10 @@ def instant_ms(name: str, at: Any) -> int:
 
 def invalid(name: str, expected: str, got: object) -> RequestError:
     """The refusal of one argument."""
-    return RequestError("request.invalid", f"{name} must be {expected}; got {_shown(got)}")
+    return RequestError("request.invalid", f"{name} must be {expected}; got {shown(got)}")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """What came, cut to what a sentence can hold."""
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

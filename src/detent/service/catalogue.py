@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.service.arguments import invalid, storable
+from detent.service.arguments import invalid, shown, storable
 
 if TYPE_CHECKING:
     from detent.ports.store import DefinitionRow, Store
@@ -22,9 +22,9 @@ def find_definition(
     if storable(name) and _possible(version):
         row = store.find_definition(*place, name, version)
     if row is None:
-        which = f"version {version} of " if version is not None else ""
+        which = f"version {shown(version)} of " if version is not None else ""
         raise RequestError(
-            "definition.unknown", f"there is no {which}definition {name!r}; deploy it first"
+            "definition.unknown", f"there is no {which}definition {shown(name)}; deploy it first"
         )
     return row
 

@@ -127,13 +127,16 @@ def crash_at(first: First, point: Point, moment: Moment) -> Outside:
     """Crash at a point, go on in a new engine, audit and compare; the world as it is then."""
     world = first.world
     rng = Random(f"{world.seed} {point.write.number} {moment}")
+    outside = first.outside.until(point.deeds)
+    progress = Progress(point.acted)
     connection = opened(point.after if moment == "after" else point.before)
+    twice = rng.random() < TWICE
     if moment == "during":
         store = SqliteStore(connection, FaultyStore(connection).meta(), None)
         break_off(connection, store, point.write, rng.randrange(STATEMENTS))
-    outside = first.outside.until(point.deeds)
-    progress = Progress(point.acted)
-    if rng.random() < TWICE:
+        if not twice and image_of(connection) == point.before:
+            return outside  # not a byte is left of it: what follows is the crash before the write
+    if twice:
         again = Fault(rng.randint(1, 4), rng.choice(MOMENTS), rng.randrange(STATEMENTS))
         with suppress(Crash):
             Drive(world, FaultyStore(connection, again), outside, progress).run()

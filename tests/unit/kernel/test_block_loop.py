@@ -78,6 +78,14 @@ def test_poll_interval_waits_between_rounds_in_whole_seconds():
     assert world.state == "completed"
 
 
+@pytest.mark.req("SEQ-BLK-4")
+def test_a_loop_that_waits_to_poll_is_not_woken_by_another_branch():
+    world = run(parallel([loop(noop("look"), poll_interval=60)], [call("a")]), noop("after"))
+    world.apply("a")
+    assert world.state == "scheduled"
+    assert world.executed == ["p/l[0]/look", "p/a"]
+
+
 @pytest.mark.req("SEQ-BLK-4", "SEQ-SIG-1")
 def test_a_cancel_ends_a_loop_that_waits_to_poll():
     world = run(loop(noop("look"), poll_interval=60), noop("after"))

@@ -79,6 +79,26 @@ def test_a_paused_instance_can_be_cancelled():
     assert world.states()[-2:] == ["paused", "cancelled"]
 
 
+@pytest.mark.req("SEQ-SIG-1", "CORE-STM-1")
+def test_a_cancel_of_a_paused_instance_lets_its_protected_parts_go_on():
+    world = run(scope(sleep("s", 500), call("a")))
+    world.signal("pause")
+    world.after(500)
+    world.signal("cancel")
+    assert world.state == "running"
+    assert world.states()[-3:] == ["paused", "scheduled", "running"]
+    world.apply("a")
+    assert world.state == "cancelled"
+    assert world.executed == ["sc/s", "sc/a"]
+
+
+@pytest.mark.req("SEQ-SIG-1", "CORE-STM-1")
+def test_a_cancel_of_a_running_instance_shows_no_state_it_is_not_in():
+    world = run(scope(call("a")))
+    world.signal("cancel")
+    assert world.states() == ["scheduled", "running"]
+
+
 @pytest.mark.req("CORE-EFF-1", "CORE-EFF-3")
 @pytest.mark.parametrize("doubt", MARKED)
 def test_a_call_that_was_not_started_is_withdrawn_and_the_cancel_is_complete(doubt):
@@ -120,6 +140,15 @@ def test_cancelling_a_call_in_flight_is_doubt_that_its_class_settles():
             assert world.state == "running"
             world.fail("a") if doubt == "keyed" else world.reconciled("a", "failed")
         assert world.state == "cancelled"
+
+
+@pytest.mark.req("CORE-EFF-3")
+def test_an_unwanted_repeatable_call_is_not_made_again_after_a_crash():
+    world = run(call("a"))
+    world.signal("cancel")
+    world.doubt("a", "the process died", crashed=True)
+    assert world.state == "cancelled"
+    assert len(world.history) == 1
 
 
 @pytest.mark.req("CORE-EFF-3")

@@ -150,6 +150,23 @@ def test_facts_that_were_used_are_recorded_and_no_others():
 
 
 @pytest.mark.req("CORE-RPL-1")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"doubt": "keyed"},
+        {"timeout_ms": 5},
+        {"ctx": True},
+        {"withdrawable": False},
+        {"merge": False},
+    ],
+)
+def test_what_is_known_of_a_handler_is_a_fact_unless_it_is_the_default(spec):
+    world = World(call("a"), handlers={"a": spec}).start()
+    assert list(world.actors["i1"].facts[0]) == ["handler:a"]
+    assert World(call("a"), handlers={"a": {}}).start().actors["i1"].facts == [{}]
+
+
+@pytest.mark.req("CORE-RPL-1")
 def test_a_missing_fact_is_asked_for_and_nothing_is_decided_before_it_is_given():
     world = World(sub("child"))
     told = [encode_input(Started(instance="i1", definition=world.program.hash))]

@@ -6,6 +6,7 @@ import pytest
 
 from detent.model.inputs import (
     EffectApplied,
+    EffectDoubted,
     EffectFailed,
     EffectReconciled,
 )
@@ -100,6 +101,24 @@ def test_only_an_indeterminate_effect_can_be_resolved(action, state):
     )
     assert world.snap().effects == before.effects
     assert world.snap().state == before.state
+
+
+@pytest.mark.req("CORE-EFF-3")
+def test_further_doubt_about_an_effect_that_is_with_a_person_changes_nothing():
+    for doubt, told in (
+        ("once", {"reason": "died", "crashed": True}),
+        ("queryable", {"reason": "late"}),
+    ):
+        world = one(doubt)
+        key = world.order("a").key
+        for _ in range(7):
+            world.tell(EffectDoubted(key=key, reason="died", crashed=True))
+        before = world.snap().effects
+        assert before[0].state == "indeterminate"
+        world.tell(EffectDoubted(key=key, **told))
+        world.tell(EffectReconciled(key=key, verdict="retry"))
+        assert world.snap().effects == before
+        assert len(world.entries("effect.escalated")) == 1
 
 
 @pytest.mark.req("CORE-EFF-3")

@@ -252,3 +252,24 @@ def test_killed_between_any_turns_the_result_is_that_of_a_run_without_a_kill(tmp
     assert run(tmp_path / "calm.db", 0, Random(0)) == expected
     for seed in range(8):
         assert run(tmp_path / f"{seed}.db", 0.4, Random(seed)) == expected
+
+
+@pytest.mark.req("CORE-EFF-4")
+@pytest.mark.parametrize("doubt", ["repeatable", "keyed", "queryable"])
+def test_an_order_says_how_often_it_was_tried_before(tmp_path, doubt):
+    rig, order = rig_at_call(tmp_path / "s.db", doubt)
+    assert order.dispatch == 0
+    seen = [0]
+    for life in ("two", "three"):
+        if rig.orders(rig.decided)[-1].marked:
+            rig.send(marks=[order.key])
+            rig.settle()
+        rig = rig.restart(life)
+        for _ in range(20):
+            if orders := rig.orders(rig.settle()):
+                break
+            rig.clock.advance(rig.writer.next_due())
+        (again,) = orders
+        assert again.key == order.key
+        seen.append(again.dispatch)
+    assert seen == sorted(set(seen))

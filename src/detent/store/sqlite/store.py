@@ -298,7 +298,12 @@ class SqliteStore:
 
     def before_commit(self, hook: Callable[[], None]) -> None:
         """Call this inside every transaction of the connection, right before its COMMIT."""
-        self._connection.set_commit_hook(lambda: bool(hook()))
+
+        def pass_by() -> bool:
+            hook()
+            return False  # the commit goes on
+
+        self._connection.set_commit_hook(pass_by)
 
     @_translated
     def checkpoint(self) -> None:
