@@ -13,7 +13,6 @@ import detent
 from detent import loop, parallel, race, sequence, step, wait
 
 EXPECTED = {"instance.terminal", "instance.transition", "migration.refused", "effect.unsettled"}
-HANDLED = {"plain", "awaits", "shaky"}
 
 
 @detent.handler
@@ -70,19 +69,19 @@ def test_a_crowd_at_every_door_meets_only_named_refusals_and_the_record_holds(tm
         engine.deploy(OTHER)
         made = [engine.start(DEFINITION, {"n": n}) for n in range(12)]
         verbs = (
-            lambda id: engine.signal(id, "go", {"x": 1}),
-            lambda id: engine.signal(id, "other"),
-            lambda id: engine.signal(id, "update_context", {"y": 1}),
+            lambda each: engine.signal(each, "go", {"x": 1}),
+            lambda each: engine.signal(each, "other"),
+            lambda each: engine.signal(each, "update_context", {"y": 1}),
             engine.pause,
             engine.resume,
             engine.resume,
             engine.retry,
-            lambda id: engine.migrate(id, "crowd@2"),
-            lambda id: engine.migrate(id, undo=True),
-            lambda id: engine.inspect.show(id),
-            lambda id: engine.inspect.tree(id),
+            lambda each: engine.migrate(each, "crowd@2"),
+            lambda each: engine.migrate(each, undo=True),
+            engine.inspect.show,
+            engine.inspect.tree,
             engine.explain,
-            lambda id: engine.start(DEFINITION, key=f"key-{id}"),
+            lambda each: engine.start(DEFINITION, key=f"key-{each}"),
         )
         refusals, strange = Counter(), []
 
