@@ -13,9 +13,10 @@ PARTS = ("kernel", "runtime", "store", "handlers", "bootstrap", "model", "expres
 
 def share_by_part(count: int = 2_000) -> dict[str, float]:
     """The share of the writer's own time in each part; virtual time, so that all is one thread."""
-    with place() as directory, detent.Engine(
-        directory / "p.db", clock="virtual", handlers=HANDLERS, seed="p"
-    ) as engine:
+    with (
+        place() as directory,
+        detent.Engine(directory / "p.db", clock="virtual", handlers=HANDLERS, seed="p") as engine,
+    ):
         engine.start_many(W1, [{"i": i} for i in range(count)])
         profile = cProfile.Profile()
         profile.enable()
