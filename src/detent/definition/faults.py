@@ -39,6 +39,7 @@ FAULTS: dict[str, FaultClass] = {
     "definition.policy": FaultClass(400, "A policy names no kind or handler, both, or none known."),
     # fields together
     "definition.empty": FaultClass(400, "A list must have at least one member."),
+    "definition.block_id": FaultClass(400, "A block id holds what node paths are written with."),
     "definition.duplicate_id": FaultClass(400, "Two blocks of one tree have the same id."),
     "definition.duplicate_name": FaultClass(400, "Two members of one list have the same name."),
     "definition.depth": FaultClass(400, "Blocks or values are nested too deep."),

@@ -154,7 +154,7 @@ class Author:
             params["act"] = self._rng.choice(("final", "heals", "fails"))
             if params["act"] == "fails":
                 params["times"] = 99
-            return params, self._rng.choice((1, 2)), True
+            return params, spare + self._rng.choice((0, 1)), True
         if self._odds(0.55):
             return params, spare, False
         odd = {

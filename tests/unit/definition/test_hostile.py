@@ -11,7 +11,7 @@ from detent.model.errors import DefinitionError
 from detent.model.limits import DEFINITION_BYTES, DEFINITION_NESTING
 from tests.unit.definition.samples import a_sequence, a_step
 
-SECONDS = 5.0  # generous for a busy machine; each case takes well under one
+SECONDS = 20.0  # of this process alone: a hang is found, a busy machine is none
 
 
 def laughs(levels):
@@ -65,10 +65,10 @@ def test_it_is_refused_quickly_and_clearly(name):
     make, code = HOSTILE[name]
     source = make()
 
-    before = time.perf_counter()
+    before = time.process_time()
     with pytest.raises(DefinitionError) as caught:
         parse(source)
-    spent = time.perf_counter() - before
+    spent = time.process_time() - before
 
     (fault,) = caught.value.faults
     assert fault.code == f"definition.{code}"

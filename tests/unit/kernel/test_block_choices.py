@@ -50,6 +50,13 @@ def test_a_broken_condition_is_false_in_a_lenient_definition(condition):
 
 
 @pytest.mark.req("SEQ-BLK-5")
+def test_a_condition_that_needs_too_much_work_is_false_in_a_lenient_definition():
+    items = {"items": [1] * 110_000}
+    world = run(router(("len(unique(items)) > 0", [noop("yes")]), default=[noop("d")]), data=items)
+    assert world.executed == ["ro/d"]
+
+
+@pytest.mark.req("SEQ-BLK-5")
 def test_a_condition_that_cannot_be_evaluated_fails_a_strict_definition():
     world = run(router(("data.n < 1", [noop()])), data={"n": "x"}, mode="strict")
     assert world.state == "failed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.kernel.blocks import call, fails, loop, noop, parallel, put, router, sleep
+from tests.unit.kernel.blocks import call, fails, for_each, loop, noop, parallel, put, router, sleep
 from tests.unit.kernel.driver import World, run
 
 
@@ -144,6 +144,19 @@ def test_a_loop_out_of_moves_can_be_cancelled_and_paused():
     assert world.decision.more
     world.signal("cancel")
     assert world.state == "cancelled"
+
+
+@pytest.mark.req("SEQ-BLK-4", "SEQ-SIG-1")
+@pytest.mark.parametrize("block", [loop(call("a"), max_iterations=2), for_each(call("a"))])
+def test_a_round_that_ends_while_paused_is_not_the_last_one(block):
+    world = run(block, data={"items": [1, 2]})
+    world.signal("pause")
+    world.apply("a")
+    assert (world.state, len(world.executed)) == ("paused", 1)
+    world.signal("resume")
+    world.apply("a")
+    assert world.state == "completed"
+    assert len(world.executed) == 2
 
 
 @pytest.mark.req("SEQ-BLK-4")

@@ -17,6 +17,7 @@ def test_a_duration_ends_at_the_first_tick_not_before_it(ms, ticks):
     start = world.tick
     assert world.state == "waiting"
     assert world.decision.due == start + ticks
+    assert world.entries("wait.started")[0][2] == {"kind": "timer", "due": start + ticks}
     if ticks > 1:
         world.at(start + ticks - 1)
         assert world.state == "waiting"

@@ -26,6 +26,7 @@ def move(handler, id="m", **params):
         (move("assert", condition=True), {"condition": True, "passed": True}),
         (move("get_state", key="k"), {"key": "k", "value": None}),
         (move("set_state", key="k", value=None), {"key": "k", "value": None}),
+        (move("get_state", key="k" * limits.KEY_CHARS), {"key": "k" * 512, "value": None}),
         (move("delete_state", key="k"), {"key": "k", "deleted": True}),
         (move("merge_state", values={"b": 1, "a": 2}), {"merged_keys": ["a", "b"]}),
     ],

@@ -88,7 +88,7 @@ def test_update_context_cannot_reach_config_or_runtime():
 def test_update_context_that_is_no_object_is_refused_and_never_dropped_silently(payload):
     world = run(wait(signal="x"), data={"a": 1})
     decision = world.signal("update_context", payload, id="u")
-    assert decision.verdicts[0].code == "payload.invalid"
+    assert [verdict.code for verdict in decision.verdicts] == ["payload.invalid"]
     assert world.data == {"a": 1}
     assert world.entries("event.ignored")
 

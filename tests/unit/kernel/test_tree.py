@@ -230,13 +230,13 @@ def test_every_story_has_a_sound_tree_and_all_nodes_end_with_the_instance(part):
 
 
 def test_a_path_is_read_by_the_structure_whatever_the_ids_look_like():
-    """Ids are any text: a slash or a bracket in one must not be taken for a step down."""
+    """Ids are any words without path marks: a colon or a dot in one is no step down."""
     blocks = [
-        a_step("a/b"),
-        {"type": "loop", "id": "a", "condition": "true", "body": [a_step("b[1]"), a_step("c/d")]},
+        a_step("a.b"),
+        {"type": "loop", "id": "a", "condition": "true", "body": [a_step("b:1"), a_step("c d")]},
     ]
     places = Places(a_program(blocks))
-    assert places.find("a/b").node.id == "a/b"
-    assert places.find("a[3]/b[1]").rounds == (("a", 3),)
-    assert places.find("a[3]/c/d").node.id == "c/d"
-    assert places.find("a/c/d") is None
+    assert places.find("a.b").node.id == "a.b"
+    assert places.find("a[3]/b:1").rounds == (("a", 3),)
+    assert places.find("a[3]/c d").node.id == "c d"
+    assert places.find("a/c d") is None

@@ -18,7 +18,6 @@ from detent.definition.shapes.fields import listed, shaped, words, wrong_type
 from detent.definition.shapes.nesting import block_id, block_shape, blocks
 from detent.definition.shapes.times import duration
 from detent.definition.walk import NOTHING, Field, Shape, Walk
-from detent.model.limits import NAME_CHARS
 
 _SHOWN_NODES = 5
 _node_name = words()
@@ -61,8 +60,7 @@ def _goto_rule(walk: Walk, path: str, out: dict[str, Any], raw: dict[str, Any]) 
 
 
 def _derived_id(path: str) -> str:
-    derived = f"goto:{path}"
-    return derived if len(derived) <= NAME_CHARS else f"goto:{sha256(path.encode()).hexdigest()}"
+    return f"goto:{sha256(path.encode()).hexdigest()[:16]}"
 
 
 def _graph_rule(walk: Walk, path: str, out: dict[str, Any], _raw: dict[str, Any]) -> None:

@@ -45,10 +45,21 @@ def block_shape(kind: str, *fields: Field, **rest: Any) -> Shape:
     return Shape(kind, (Field("type", text), Field("id", block_id, required=True), *fields), **rest)
 
 
+# Two nodes of one path would share an effect key.
+PATH_MARKS = ("/", "[", "]", "?")
+RESERVED_IDS = ("on_failure", "on_cancel")
+
+
 def block_id(walk: Walk, path: str, value: Any) -> Any:
     """Check an id: words, and not used before in this tree."""
     if _name(walk, path, value) is NOTHING:
         return NOTHING
+    if value in RESERVED_IDS or any(mark in value for mark in PATH_MARKS):
+        message = (
+            f"expected an id without {' '.join(PATH_MARKS)} that is none of "
+            f"{', '.join(RESERVED_IDS)}, found {quoted(value)}: node paths are written with these"
+        )
+        return walk.fault(path, "definition.block_id", message)
     first = walk.ids.get(value)
     if first is not None:
         message = f"duplicate block id {quoted(value)}: it is also at {first}; rename one of them"
