@@ -30,7 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     epoch_ms: int | None = None
     max_in_flight: int = 1_000
     threads: int | None = None
-    switch_interval_ms: float | None = 1.0  # how long a busy Python thread keeps the writer waiting
+    switch_interval_ms: float | None = 0.2  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
     turns: WriterSettings = WriterSettings()

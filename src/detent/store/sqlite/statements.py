@@ -1,7 +1,7 @@
 """Transactions, and statements over many rows at once.
 
 apsw gives up the GIL once per row that it steps, and takes it back against every other thread of
-the process; with one statement per 64 rows that happens 64 times less often. Row counts are cut
+the process; with one statement per 256 rows that happens 256 times less often. Row counts are cut
 into powers of two, so that a few prepared texts serve every count.
 """
 
@@ -18,7 +18,7 @@ from detent.store.sqlite.failures import refused
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-ROWS_AT_ONCE = 64
+ROWS_AT_ONCE = 256
 # SQLite's own busy timeout sleeps up to 100 ms between two looks, and a writer beside two busy
 # senders was seen to wait for seconds; looking every 0.1 ms, 99 of 100 waits are under 3 ms.
 _SHORT_WAIT_S, _SHORT_WAITS = 0.000_1, 1_000
