@@ -10,6 +10,7 @@ import click
 import msgspec
 from msgspec import to_builtins
 
+from detent.bootstrap.report import audit_pdf
 from detent.bootstrap.signing import PUBLIC_SUFFIX, read_check, signer_of, write_keys
 from detent.cli import exits
 from detent.cli.invocation import SEAL_KEY, Invocation, pass_invocation, shared
@@ -72,6 +73,21 @@ def export(options: Invocation, instance_id: str | None, target: str | None) -> 
             {"file": target, "lines": count},
             lambda screen: screen.line(Cell("done  ", "green"), f"{count} lines in {target}"),
         )
+
+
+@audit.command()
+@click.argument("instance_id", metavar="ID")
+@click.option("--to", "target", metavar="FILE", required=True, help="The PDF to write.")
+@shared
+@pass_invocation
+def report(options: Invocation, instance_id: str, target: str) -> None:
+    """Write the audit of one instance as a PDF with its timeline and the chain's verification."""
+    with reading(options) as reader:
+        count = _write([audit_pdf(reader.store, instance_id, reader.tenant)], target)
+    options.emit(
+        {"file": target, "parts": count},
+        lambda screen: screen.line(Cell("done  ", "green"), target),
+    )
 
 
 @audit.command()
