@@ -17,10 +17,12 @@ from detent.kernel.tree import Tree
 from detent.kernel.verify import Verification
 from detent.kernel.views import AuditEntry, OutputRow, Timeline
 from detent.kernel.whatif import WhatIf
+from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.service import explaining, histories, proving
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
+from detent.service.migrating import preview_migration
 from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
@@ -103,6 +105,12 @@ class Inspector:
     def doubts(self, instance: str = "", *, tenant: str | None = None) -> list[explaining.OpenCall]:
         """Effects that need reconciliation or a person."""
         return self.look(lambda store: explaining.doubts(store, tenant, instance=instance))
+
+    def preview_migration(
+        self, instance: str, definition: Definition | str, *, tenant: str | None = None
+    ) -> list[str]:
+        """Why an instance cannot be moved to that version now; empty when it can."""
+        return self.look(lambda store: preview_migration(store, instance, tenant, definition))
 
     # proof ---------------------------------------------------------------------------------------
 

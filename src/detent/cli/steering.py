@@ -10,12 +10,14 @@ import click
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.visitor import Visitor, reach
+from detent.cli import exits
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.palette import colour
 from detent.cli.reader import reading
 from detent.cli.screen import Cell
 from detent.cli.sources import json_value, load_definition
 from detent.model.errors import RequestError
+from detent.service.migrating import preview_migration
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 
@@ -103,12 +105,17 @@ def fork(options: Invocation, instance_id: str, *, data: str | None, **place: An
 @click.argument("instance_id", metavar="ID")
 @click.option("--to", metavar="FILE|NAME", help="A definition file, or a stored name[@version].")
 @click.option("--undo", is_flag=True, help="Take the last move back.")
+@click.option("--preview", is_flag=True, help="Only say whether it can be moved (exit code 1: no).")
 @shared
 @pass_invocation
-def migrate(options: Invocation, instance_id: str, to: str | None, undo: bool) -> None:
+def migrate(
+    options: Invocation, instance_id: str, to: str | None, undo: bool, preview: bool
+) -> int | None:
     """Move a standing instance to another version of its definition."""
-    if (to is None) != undo:
+    if (to is None) != undo or (preview and undo):
         raise click.UsageError("Say where to: --to FILE|NAME, or --undo.")
+    if preview and to is not None:
+        return _preview(options, instance_id, to)
     args: dict[str, Any] = {"undo": True}
     if to is not None:
         with reading(options) as reader:  # before anything is stored for its tenant
@@ -118,6 +125,20 @@ def migrate(options: Invocation, instance_id: str, to: str | None, undo: bool) -
     with door_to(options, instance_id) as door:
         door.command(instance_id, "migrate", args)
         _answer(options, door, instance_id, "migrate", {"to": to, "undo": undo})
+    return None
+
+
+def _preview(options: Invocation, instance_id: str, to: str) -> int:
+    with reading(options) as reader:
+        problems = preview_migration(reader.store, instance_id, reader.tenant, _target(to))
+
+    def show(screen: Any) -> None:
+        for each in problems or ["it can be moved"]:
+            screen.line(each)
+
+    shown = {"instance": instance_id, "to": to, "possible": not problems, "problems": problems}
+    options.emit(shown, show)
+    return exits.NO if problems else exits.OK
 
 
 def _target(to: str) -> Any:
