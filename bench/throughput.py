@@ -55,8 +55,9 @@ def w1(floor: float, peer: float | None) -> list[Figure]:
             )
         )
     share = figures[0].value / floor
-    profile = {} if share >= 0.5 else {"profile": share_by_part()}
-    figures.append(Figure("w1_floor_ratio", share, "of floor", budget=0.5, extra=profile))
+    figures.append(
+        Figure("w1_floor_ratio", share, "of floor", budget=0.5, extra=_where(share, 0.5))
+    )
     return figures
 
 
@@ -92,10 +93,15 @@ def noisy() -> list[Figure]:
             engine.wait_for(noise)
             _quiet.clear()
         figures += [
-            Figure(f"noisy_{mode}", share, "of w1", budget=budget),
+            Figure(f"noisy_{mode}", share, "of w1", budget=budget, extra=_where(share, budget)),
             Figure(f"noisy_{mode}_p50", p50, "ms", budget=15, lower=True),
         ]
     return figures
+
+
+def _where(share: float, budget: float) -> dict[str, object]:
+    """Where the time of a step goes, for a row that misses its budget."""
+    return {} if share >= budget else {"profile": share_by_part()}
 
 
 def latency() -> list[Figure]:
