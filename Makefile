@@ -28,7 +28,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench sim tamper crash docs clean
+.PHONY: help setup run test check bench sim tamper crash oracle docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ tamper: $(READY) ## Harm a store in 10,000 random ways and see that each is foun
 
 crash: $(READY) ## Kill a real process at every failpoint and check what it left
 	@$(PY) -m detent.testing.crash $(ARGS)
+
+oracle: $(READY) ## Compare the calendar with brute force at every change of every zone
+	@$(PY) -m detent.testing.oracle $(ARGS)
 
 docs: $(READY) ## Generate the reference pages from the code and the results
 	@$(PY) tools/generate_docs.py $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import pstats
+from collections.abc import Callable
 
 import detent
 from bench.load import HANDLERS, STEPS, W1, place
@@ -11,13 +12,18 @@ from bench.load import HANDLERS, STEPS, W1, place
 PARTS = ("kernel", "runtime", "store", "handlers", "bootstrap", "model", "expression", "service")
 
 
-def share_by_part(count: int = 2_000) -> dict[str, float]:
+def share_by_part(
+    count: int = 2_000,
+    definition: detent.Definition = W1,
+    prepare: Callable[[detent.Engine], None] = lambda _engine: None,
+) -> dict[str, float]:
     """The share of the writer's own time in each part; virtual time, so that all is one thread."""
     with (
         place() as directory,
         detent.Engine(directory / "p.db", clock="virtual", handlers=HANDLERS, seed="p") as engine,
     ):
-        engine.start_many(W1, [{"i": i} for i in range(count)])
+        prepare(engine)
+        engine.start_many(definition, [{"i": i} for i in range(count)])
         profile = cProfile.Profile()
         profile.enable()
         engine.run_until_idle()

@@ -71,11 +71,8 @@ WRONG_OPTIONS = [
     {"priority": 1},
     {"priority": None},
     {"priority": ["Low"]},
-    {"timezone": ""},
     {"timezone": 5},
     {"timezone": None},
-    {"timezone": "Mars/Olympus"},
-    {"timezone": "../../etc/localtime"},
     {"timezone": ["UTC"]},
     {"at": 5},
     {"at": "tomorrow"},
@@ -96,6 +93,17 @@ def test_an_option_of_a_start_that_makes_no_sense_is_refused(engine, path, optio
         engine.start(DOOR, **options)
     assert next(iter(options)) in refusal.value.message
     assert digest(path) == before
+
+
+@pytest.mark.req("SEQ-TIM-2")
+@pytest.mark.parametrize("name", ["", "Mars/Olympus", "../../etc/localtime", "europe/paris", "EU"])
+def test_an_unknown_time_zone_is_refused_and_never_taken_for_utc(engine, path, name):
+    before = digest(path)
+    with refused("calendar.zone") as refusal:
+        engine.start(DOOR, timezone=name)
+    assert "timezone" in refusal.value.message
+    assert digest(path) == before
+    assert engine.inspect.show(engine.start(DOOR, timezone="Europe/Paris")).timezone
 
 
 WRONG_DEFINITIONS = {

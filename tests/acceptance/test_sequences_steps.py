@@ -301,13 +301,9 @@ def test_a_call_over_its_timeout_is_a_failure_that_may_be_retried(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"rate_limit_key": "k"},
-        {"send_window": {"start_hour": 9}},
         {"queue_name": "q"},
-        {"pool": "p"},
         {"fallback_handler": "noop"},
-        {"delay": {"duration": 1, "jitter": 5}},
-        {"delay": {"duration": 1, "business_days_only": True}},
+        {"compensation": {"handler": "noop"}},
     ],
     ids=str,
 )

@@ -6,6 +6,7 @@ import pytest
 
 from detent.model.decision import Doubt, Verdict
 from detent.model.errors import StoreError
+from detent.ports.due import DueQuery
 from detent.ports.store import Flight, Seal
 from tests.conformance.adapters import ADAPTER_ERRORS
 from tests.conformance.world import World, a_birth, a_change, an_arrival, everything
@@ -150,7 +151,8 @@ def test_no_error_of_the_database_gets_out(store_factory):
         "enqueue": lambda: store.enqueue([an_arrival("a")], 1),
         "mark": lambda: store.mark([Flight("e", "d", 1, 1)]),
         "load": lambda: store.load(["x"]),
-        "due": lambda: store.due([0], 1, 1),
+        "due": lambda: store.due([0], 1, [DueQuery("acme", 1, (0, ""), 1)]),
+        "stretches": lambda: store.stretches([0]),
         "put_setting": lambda: store.put_setting("a", "b"),
         "acquire": lambda: store.acquire(world.owner, [0], 0, 1),
         "renew": lambda: store.renew(world.owner, [(0, 1)], 1),

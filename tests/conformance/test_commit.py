@@ -36,8 +36,9 @@ def test_a_birth_is_numbered_and_read_back_as_written(world, store):
         TICK, TICK, SALT,
     )  # fmt: skip
     assert store.load(["one"])["one"] == Loaded(
-        n, "one", 2, SALT, "waiting", 500, True, 3, "hash-1", 1, change.snapshot, change.head
-    )
+        n, "one", 2, "acme", SALT, "waiting", 500, True, 3, "hash-1", 1,
+        change.snapshot, change.head,
+    )  # fmt: skip
 
 
 def test_numbers_are_never_given_twice(world, store):

@@ -28,6 +28,60 @@ def test_arrivals_of_other_partitions_are_left_alone(world, store):
     assert store.arrivals([], 10) == []
 
 
+def left(store, tenant, amount, p=0):
+    """Leave starts of a tenant; their ids."""
+    ids = [f"{tenant}-{number:03}" for number in range(amount)]
+    births = [a_birth(id, tenant=tenant) for id in ids]
+    store.enqueue([an_arrival(birth.id, birth.id, p, birth=birth) for birth in births], 1)
+    return ids
+
+
+@pytest.mark.req("SEQ-LIM-5")
+def test_a_look_is_shared_equally_between_the_tenants_that_have_some_waiting(world, store):
+    crowd, few, some = left(store, "acme", 300), left(store, "beta", 4), left(store, "cyan", 50)
+    found = store.arrivals(HERE, 60)
+    taken = {name: [row.id for row in found if row.tenant == name] for name in ("acme", "cyan")}
+    assert [row.id for row in found if row.tenant == "beta"] == few
+    assert len(found) == 60
+    assert taken == {"acme": crowd[:28], "cyan": some[:28]}
+    assert [row.id for row in store.arrivals(HERE, 1_000)] == [*crowd, *few, *some]
+
+
+@pytest.mark.req("SEQ-LIM-5")
+def test_with_more_tenants_than_a_look_takes_every_one_has_its_turn(world, store):
+    tenants = [f"t-{number:02}" for number in range(25)]
+    for tenant in tenants:
+        left(store, tenant, 2)
+    after, seen = "", []
+    for _ in range(5):
+        found = store.arrivals(HERE, 10, after)
+        assert len(found) == 10
+        seen += [row.tenant for row in found]
+        after = found[-1].tenant
+    assert seen == tenants * 2
+    found = [row.tenant for row in store.arrivals(HERE, 50, "t-10")]
+    assert found == [tenant for tenant in [*tenants[11:], *tenants[:11]] for _ in range(2)]
+
+
+def test_an_arrival_is_its_instance_s_tenant_s_whoever_leaves_it(world, store):
+    world.commit(a_change("one", birth={"tenant": "beta"}))
+    birth = a_birth("child", tenant="cyan")
+    message = an_arrival("to-one", "one")
+    store.enqueue([message, an_arrival("to-nobody", "none")], 1)
+    world.commit(
+        world.next_change("one"), arrivals=[an_arrival("to-child", "child", 0, b"{}", birth)]
+    )
+    found = {row.id: row.tenant for row in store.arrivals(HERE, 10)}
+    assert found == {"to-one": "beta", "to-nobody": "", "to-child": "cyan"}
+
+
+def test_a_look_at_some_partitions_leaves_the_tenants_of_others_alone(world, store):
+    left(store, "acme", 5, p=0)
+    mine = left(store, "beta", 5, p=1)
+    assert [row.id for row in store.arrivals([1], 4)] == mine[:4]
+    assert [row.id for row in store.arrivals([1], 10)] == mine
+
+
 @pytest.mark.req("CORE-INB-2")
 def test_the_same_id_twice_is_one_arrival(world, store):
     assert store.enqueue([an_arrival("arrival-1", body=b"first")], 1) == [True]

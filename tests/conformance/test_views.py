@@ -45,6 +45,13 @@ FILTERS = {
         Page(tenant="acme", namespace="hr", definition="hash-2"),
         lambda row: (row.tenant, row.namespace, row.definition) == ("acme", "hr", "hash-2"),
     ),
+    "all but a namespace": (Page(without="hr"), lambda row: row.namespace != "hr"),
+    "a tenant without a namespace": (
+        Page(tenant="acme", states=("failed", "running"), without="sales"),
+        lambda row: (
+            (row.tenant, row.namespace) == ("acme", "hr") and row.state in ("failed", "running")
+        ),
+    ),
     "the children of an instance": (
         Page(parent="father"),
         lambda row: row.parent == "father",
@@ -76,6 +83,53 @@ def test_states_are_counted_per_tenant_and_for_all(store, filled):
         states = [row.state for row in filled if tenant in ("", row.tenant)]
         assert store.count_states(tenant) == {state: states.count(state) for state in set(states)}
     assert store.count_states("nobody") == {}
+
+
+@pytest.fixture
+def own(world, store, filled):
+    """Twelve of the engine's own instances behind the others, by number."""
+    changes = [
+        a_change(
+            f"own-{i:02}",
+            p=i % 4,
+            state=("waiting", "cancelled")[i % 2],
+            definition=f"hash-{i % 3}",
+            birth={"tenant": ("acme", "other")[i % 4 == 0], "namespace": "detent"},
+        )
+        for i in range(12)
+    ]
+    world.commit(*changes)
+    return [store.instance(change.id) for change in changes]
+
+
+OWN = {
+    "all": (Page(), lambda row: row.n > 0),
+    "of a tenant": (Page(tenant="acme"), lambda row: row.tenant == "acme"),
+    "in a state": (Page(states=("waiting",)), lambda row: row.state == "waiting"),
+    "of a tenant, a state and a definition": (
+        Page(tenant="acme", states=("cancelled", "failed"), definition="hash-1"),
+        lambda row: (row.tenant, row.state, row.definition) == ("acme", "cancelled", "hash-1"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("page", "wanted"), OWN.values(), ids=OWN)
+def test_the_engines_own_are_listed_by_their_namespace(store, filled, own, page, wanted):
+    expected = [row for row in own if wanted(row)]
+    page = page._replace(namespace="detent")
+    assert store.instances(page) == expected
+    assert store.instances(page._replace(after=expected[0].n, limit=2)) == expected[1:3]
+
+
+def test_the_engines_own_are_not_counted(store, filled, own):
+    for tenant in ("acme", "other", ""):
+        states = [row.state for row in filled if tenant in ("", row.tenant)]
+        assert store.count_states(tenant) == {state: states.count(state) for state in set(states)}
+
+
+def test_a_tenant_with_nothing_but_the_engines_own_counts_none(world, store):
+    world.commit(a_change("own", birth={"tenant": "new", "namespace": "detent"}))
+    assert store.count_states("new") == {}
 
 
 def test_a_start_nobody_has_taken_is_listed(world, store):

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from detent.testing.auditing import compare
-from detent.testing.driving import Wrong
 from detent.testing.kills import KILLS_PER_STORY, tell_story, undisturbed
+from detent.testing.outside import Wrong
 
 
 @pytest.mark.req("CORE-REC-1", "CORE-EFF-4", "CORE-EFF-5")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from detent.testing import simulate as command
-from detent.testing.driving import Drive, Progress, Wrong
+from detent.testing.driving import Drive, Progress
 from detent.testing.faulty import MOMENTS, Crash, Fault, FaultyStore, opened
-from detent.testing.outside import Deed, Outside
+from detent.testing.outside import Deed, Outside, Wrong
 from detent.testing.simulation import crash_at, new_database, run_through, simulate
 from detent.testing.workload import world_of
 

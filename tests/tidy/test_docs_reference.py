@@ -13,7 +13,7 @@ from detent.definition import UNSUPPORTED_HANDLERS
 from detent.definition.shapes import BLOCKS
 from detent.expression import FILTER_NAMES, FUNCTION_NAMES, ROOTS
 from detent.kernel.builtin import MOVES
-from detent.model.definition import HumanInput, Retry, Step
+from detent.model.definition import Body, Delay, HumanInput, Retry, SendWindow, Step
 from detent.model.definition import Wait as WaitBlock
 from detent.model.inputs import Input
 from detent.store.sqlite.schema import migrations
@@ -48,9 +48,9 @@ def test_every_option_of_a_step_is_told(page):
     assert unnamed(page("step-options"), [f for f in Step.__struct_fields__ if f != "id"]) == []
 
 
-def test_every_field_of_a_retry_a_question_and_a_wait_is_told(page):
+def test_every_field_of_a_definition_and_of_what_is_in_a_step_is_told(page):
     text = page("step-options") + page("definitions")
-    for kind in (Retry, HumanInput, WaitBlock):
+    for kind in (Body, Delay, SendWindow, Retry, HumanInput, WaitBlock):
         assert unnamed(text, kind.__struct_fields__) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,9 +49,36 @@ class AsyncEngine:
             raise AttributeError(
                 f"engine.aio has no verb {name!r}; it has {', '.join(sorted(self._VERBS))}"
             )
-        verb = getattr(self._engine, name)
+        return _awaited(getattr(self._engine, name))
 
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return await asyncio.to_thread(verb, *args, **kwargs)
+    @property
+    def limits(self) -> AsyncVerbs:
+        """`await engine.aio.limits.set(...)` and the other verbs of `engine.limits`."""
+        return AsyncVerbs(self._engine.limits)
 
-        return call
+    @property
+    def pools(self) -> AsyncVerbs:
+        """`await engine.aio.pools.add(...)` and the other verbs of `engine.pools`."""
+        return AsyncVerbs(self._engine.pools)
+
+    @property
+    def crons(self) -> AsyncVerbs:
+        """`await engine.aio.crons.create(...)` and the other verbs of `engine.crons`."""
+        return AsyncVerbs(self._engine.crons)
+
+
+class AsyncVerbs:
+    """Each verb of a group of verbs, awaited."""
+
+    def __init__(self, verbs: Any) -> None:
+        self._verbs = verbs
+
+    def __getattr__(self, name: str) -> Any:
+        return _awaited(getattr(self._verbs, name))
+
+
+def _awaited(verb: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        return await asyncio.to_thread(verb, *args, **kwargs)
+
+    return call

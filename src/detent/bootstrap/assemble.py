@@ -21,6 +21,7 @@ import msgspec
 
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
+from detent.bootstrap.fresh import FreshIds
 from detent.bootstrap.inside import EngineInside
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
@@ -68,6 +69,7 @@ class Parts:
         self.settings = settings
         self.meta = store.meta()
         self.callers = Callers()
+        self._ids = FreshIds()
         self.watch = Watch()
         self.registry = Registry()
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
@@ -155,17 +157,17 @@ class Parts:
             tick=tick,
             epoch_ms=self.meta.epoch_ms,
             resolution_ms=self.meta.resolution_ms,
-            fresh_id=self.fresh_id(),
+            fresh_id=self.fresh_id(self._ids.next),
             seed=self.chance(8).hex(),
         )
 
-    def fresh_id(self) -> str:
+    def fresh_id(self, make: Callable[[int, bytes], str] = timed_id) -> str:
         """A new id, ordered by time."""
         if self._driver is not None:
             now_ms = self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
         else:
             now_ms = wall_time_ms()
-        return timed_id(now_ms, self.chance(10))
+        return make(now_ms, self.chance(10))
 
     # reading and catalogue -----------------------------------------------------------------------
 

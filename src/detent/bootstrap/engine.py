@@ -17,6 +17,8 @@ from msgspec.structs import replace
 
 from detent.bootstrap.aio import AsyncEngine
 from detent.bootstrap.assemble import Parts, assemble
+from detent.bootstrap.crons import Crons
+from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
 from detent.definition import load
@@ -33,13 +35,15 @@ from detent.model.snapshot import decode_snapshot
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
 from detent.service.arguments import listed, reference, wanted_states
-from detent.service.catalogue import check_definition, find_definition
+from detent.service.catalogue import check_definition, find_definition, settled
+from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
 from detent.service.proving import fork_input
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
     StartRequest,
+    check_free,
     check_handlers,
     check_labels,
     start_submission,
@@ -96,6 +100,8 @@ class Engine:
         metadata: Any = None,
         dry_run: bool = False,
         auto_approve: bool = False,
+        concurrency_key: str | None = None,
+        max_concurrency: int = 1,
     ) -> str:
         """Start an instance and return its id once durable; a known `key` gives the first one's."""
         request = StartRequest(
@@ -111,6 +117,8 @@ class Engine:
             dry_run=dry_run,
             auto_approve=auto_approve,
             policies=self._policies,
+            concurrency_key=concurrency_key,
+            max_concurrency=max_concurrency,
         )
         return self.start_request(definition, request)
 
@@ -208,6 +216,36 @@ class Engine:
         told = parts.fresh_id() if id is None else id
         return parts.ask(lambda ack: sending.command_submission(instance, verb, args, told, ack))
 
+    def _configure(self, instance: str, verb: str, args: Any, id: str | None = None) -> Verdict:
+        """Ask one of the engine's own instances for a change; the verdict of its block."""
+        parts = self._parts
+        told = parts.fresh_id() if id is None else id
+        return parts.ask(lambda ack: sending.configure_submission(instance, verb, args, told, ack))
+
+    def _begin(self, definition: Definition, tenant: str, made: Submission) -> None:
+        """Start one of the engine's own instances; one that is there stays as it is."""
+        self._parts.keep(definition, tenant, SYSTEM)
+        self._parts.ask(lambda ack: replace(made, ack=ack))
+
+    @property
+    def limits(self) -> Limits:
+        """Rate limits: set, close, open, delete, list, show."""
+        return Limits(self._door)
+
+    @property
+    def pools(self) -> Pools:
+        """Pools of resources: create, add, update, remove, delete, list, show."""
+        return Pools(self._door)
+
+    @property
+    def crons(self) -> Crons:
+        """Schedules: create, update, enable, disable, delete, list, show, next_fires, preview."""
+        return Crons(self._door, self, self._parts.keep, self._policies)
+
+    @property
+    def _door(self) -> Door:
+        return Door(self._configure, self._begin, self.inspect.look, self._parts.moment)
+
     def wait_for(
         self,
         instance: str,
@@ -230,6 +268,8 @@ class Engine:
         """Store a definition version and return its hash; running instances keep theirs."""
         check_labels(tenant, namespace)
         check_definition(definition)
+        check_free(definition.name, namespace)
+        definition = self._settled(definition, tenant, namespace)
         self._parts.put_definition(definition, tenant, namespace)
         return definition.hash
 
@@ -345,9 +385,14 @@ class Engine:
             name, version = reference(definition)
             definition = self.definition(name, version, tenant=tenant, namespace=namespace)
         check_definition(definition)
+        check_free(definition.name, namespace)
         parts = self._parts
         specs = parts.registry.specs()
         check_policies(self._policies, specs)
         if not parts.known(definition, tenant, namespace):
+            definition = self._settled(definition, tenant, namespace)
             check_handlers(definition, specs)
         return definition
+
+    def _settled(self, given: Definition, tenant: str, namespace: str) -> Definition:
+        return self._parts.read(lambda store: settled(store, (tenant, namespace), given))

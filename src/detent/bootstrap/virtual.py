@@ -100,11 +100,14 @@ class VirtualDriver:
             self.submit([*outcomes, *told])
 
     def run_until_idle(self, enough: Callable[[], bool] = lambda: False) -> int:
-        """Settle, move to the next due tick, and so on until nothing is due, or it is enough."""
+        """Settle, move to the next due tick, and so on until nothing is due, or it is enough.
+
+        A schedule has a next fire for ever: time moves on only while somebody else waits for it.
+        """
         while True:
             self.settle()
             due = self._writer.next_due()
-            if due is None or enough():
+            if due is None or enough() or not self._writer.any_due():
                 return self.tick()
             self._move(due)
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from detent.bootstrap.callers import raise_refusal
+from detent.bootstrap.crons import Crons
 from detent.bootstrap.engine import Engine
+from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.known_handlers import recall
 from detent.bootstrap.making import chance_of, make_clock
 from detent.bootstrap.owners import living_owner
@@ -36,18 +38,22 @@ from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
-from detent.service.catalogue import check_definition, find_definition
+from detent.service.catalogue import check_definition, find_definition, settled
+from detent.service.gates import SYSTEM
 from detent.service.proving import fork_input
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
     Moment,
     StartRequest,
+    check_free,
     check_handlers,
     check_labels,
     start_submission,
 )
 from detent.store.sqlite import SqliteStore, open_store
+
+T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.25
@@ -145,11 +151,40 @@ class Visitor:
         """Ask for a state change and wait for the verdict; the same `id` gets the same one."""
         self._row(instance)
         asked = self._fresh_id() if id is None else id
-        self._leave(sending.command_submission(instance, verb, args, asked, 0), asked)
-        verdict = self._poll(lambda: self._store.verdict(asked)[1], self._timeout_ms / 1000)
-        if verdict is None:
-            raise self._no_answer(asked)
-        return raise_refusal(verdict)
+        return self._ask(sending.command_submission(instance, verb, args, asked, 0), asked)
+
+    def _configure(self, instance: str, verb: str, args: Any, id: str | None = None) -> Verdict:
+        """Ask one of the engine's own instances for a change; the verdict of its block."""
+        self._row(instance)
+        asked = self._fresh_id() if id is None else id
+        return self._ask(sending.configure_submission(instance, verb, args, asked, 0), asked)
+
+    def _begin(self, definition: Definition, tenant: str, made: Submission) -> None:
+        """Start one of the engine's own instances; one that is there stays as it is."""
+        self._keep(definition, tenant, SYSTEM)
+        self._leave(made, f"start:{made.instance}")
+
+    @property
+    def limits(self) -> Limits:
+        """Rate limits: set, close, open, delete, list, show."""
+        return Limits(self._door)
+
+    @property
+    def pools(self) -> Pools:
+        """Pools of resources: create, add, update, remove, delete, list, show."""
+        return Pools(self._door)
+
+    @property
+    def crons(self) -> Crons:
+        """Schedules: create, update, enable, disable, delete, list, show, next_fires, preview."""
+        return Crons(self._door, self, self._keep)
+
+    @property
+    def _door(self) -> Door:
+        return Door(self._configure, self._begin, self._look, self._moment)
+
+    def _look(self, use: Callable[[SqliteStore], T], /) -> T:
+        return use(self._store)
 
     def wait_for(
         self, instance: str, state: str | Sequence[str] | None = None, *, timeout: float = 30.0
@@ -234,6 +269,14 @@ class Visitor:
         arrival = NewArrival(id, p, told.instance, told.body, told.birth, salt)
         self._store.enqueue([arrival], self._moment().tick)
 
+    def _ask(self, told: Submission, id: str) -> Verdict:
+        """Leave a request and wait for its verdict."""
+        self._leave(told, id)
+        verdict = self._poll(lambda: self._store.verdict(id)[1], self._timeout_ms / 1000)
+        if verdict is None:
+            raise self._no_answer(id)
+        return raise_refusal(verdict)
+
     def _poll(self, look: Callable[[], Any], seconds: float) -> Any:
         """Look until something is there, less and less often."""
         end = time.monotonic() + seconds
@@ -268,6 +311,8 @@ class Visitor:
             found = find_definition(self._store, (tenant, namespace), *reference(definition))
             definition = load(found.body)
         check_definition(definition)
+        check_free(definition.name, namespace)
+        definition = settled(self._store, (tenant, namespace), definition)
         check_handlers(definition, recall(self._store))
         return definition
 

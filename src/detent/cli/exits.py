@@ -24,15 +24,33 @@ MEANINGS = {
     OK: "done, or the answer is yes",
     NO: "the answer is no: invalid, different, broken, failed",
     USAGE: "the command line is wrong",
-    NOT_FOUND: "no such instance, definition or effect",
+    NOT_FOUND: "no such instance, definition, effect, limit, pool or schedule",
     REFUSED: "refused: the state does not allow it, or it conflicts",
     OPERATOR: "the store, its owner, the clock or the machine needs attention",
     BUG: "a fault of Detent itself; please report it",
 }
 
-_NOT_FOUND = ("instance.not_found", "definition.unknown", "effect.not_found", "file.missing")
+_NOT_FOUND = (
+    "instance.not_found",
+    "definition.unknown",
+    "effect.not_found",
+    "limit.unknown",
+    "pool.unknown",
+    "cron.not_found",
+    "resource.unknown",
+    "file.missing",
+)
 _OPERATOR = ("request.timeout",)
-_NO = ("request.", "payload.", "handler.", "replay.differs", "audit.broken")
+_NO = (
+    "request.",
+    "payload.",
+    "handler.",
+    "calendar.",
+    "limit.",
+    "pool.",
+    "replay.differs",
+    "audit.broken",
+)
 
 
 def exit_code(error: DetentError) -> int:

@@ -24,6 +24,7 @@ from detent.cli.watching import Watch, follow, mark, one_tree
 from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.ids import SYSTEM
 from detent.ports.store import Page
 from detent.service.instances import show_instance
 
@@ -150,7 +151,7 @@ def _start(engine: Engine, source: Source, data: Any, count: int, tenant: str) -
 
 def _unfinished(reader: Reader) -> list[str]:
     unfinished = tuple(state for state in INSTANCE if state not in TERMINAL)
-    page = Page(tenant=reader.tenant or "", states=unfinished, limit=1_000)
+    page = Page(tenant=reader.tenant or "", without=SYSTEM, states=unfinished, limit=1_000)
     found: list[str] = []
     while rows := reader.store.instances(page):
         found += [row.id for row in rows]

@@ -121,7 +121,7 @@ def migrate(
         with reading(options) as reader:  # before anything is stored for its tenant
             find_instance(reader.store, instance_id, reader.tenant)
         with Visitor(options.db) as visitor:
-            args = {"to": visitor.target(instance_id, _target(to))}
+            args = {"to": visitor.target(instance_id, named_definition(to))}
     with door_to(options, instance_id) as door:
         door.command(instance_id, "migrate", args)
         _answer(options, door, instance_id, "migrate", {"to": to, "undo": undo})
@@ -130,7 +130,7 @@ def migrate(
 
 def _preview(options: Invocation, instance_id: str, to: str) -> int:
     with reading(options) as reader:
-        problems = preview_migration(reader.store, instance_id, reader.tenant, _target(to))
+        problems = preview_migration(reader.store, instance_id, reader.tenant, named_definition(to))
 
     def show(screen: Any) -> None:
         for each in problems or ["it can be moved"]:
@@ -141,7 +141,7 @@ def _preview(options: Invocation, instance_id: str, to: str) -> int:
     return exits.NO if problems else exits.OK
 
 
-def _target(to: str) -> Any:
+def named_definition(to: str) -> Any:
     """A definition from a file, or the name of a stored one."""
     try:
         return load_definition(to).definition

@@ -51,6 +51,7 @@ def step(block_id: str, handler: Handler, /, **options: Unpack[StepOptions]) -> 
     if delay is not None and not isinstance(delay, Mapping):
         delay = {"duration": delay}
     block["delay"] = _converted(delay, durations=("duration", "jitter"))
+    block["send_window"] = _windows(block.get("send_window"))
     block["retry"] = _converted(
         block.get("retry"), durations=("initial_backoff", "max_backoff", "jitter")
     )
@@ -89,6 +90,12 @@ def wait(
 def handler_name(handler: Any) -> Any:
     """Give the name of a handler; anything but a name or a decorated function stays as it is."""
     return getattr(handler, "detent_name", handler)
+
+
+def _windows(given: Any) -> Any:
+    if isinstance(given, (list, tuple)):
+        return [_converted(window, durations=("send_late_within",)) for window in given]
+    return _converted(given, durations=("send_late_within",))
 
 
 def _converted(

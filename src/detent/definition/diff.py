@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from detent.definition.places import below, item
@@ -9,6 +10,9 @@ from detent.definition.wire import to_wire
 
 if TYPE_CHECKING:
     from detent.model.definition import Definition
+
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Change(NamedTuple):
@@ -84,10 +88,11 @@ def _compare_by_index(
 
 
 def _by_id(members: list[Any]) -> dict[str, Any] | None:
-    """Give the members by their ids, if each has one of its own."""
+    """Give the members by their ids, if each has one of its own; a date is its own id."""
     named = {}
     for member in members:
-        if type(member) is not dict or type(member.get("id")) is not str:
+        name = member.get("id") if type(member) is dict else member
+        if type(name) is not str or (name is member and not _DATE.fullmatch(name)):
             return None
-        named[member["id"]] = member
+        named[name] = member
     return named if len(named) == len(members) else None

@@ -34,10 +34,12 @@ FAULTS: dict[str, FaultClass] = {
     "definition.range": FaultClass(400, "A number or the length of a text is out of bounds."),
     "definition.date": FaultClass(400, "A date or a local time cannot be read."),
     "definition.timezone": FaultClass(400, "There is no time zone of that name."),
+    "definition.country": FaultClass(400, "The holidays of a country cannot be found out."),
     "definition.expression": FaultClass(400, "An expression or a template cannot be compiled."),
     "definition.schema": FaultClass(400, "A JSON Schema is no object, or it does not compile."),
     "definition.policy": FaultClass(400, "A policy names no kind or handler, both, or none known."),
     # fields together
+    "definition.exclusive": FaultClass(400, "Fields that replace each other are given together."),
     "definition.empty": FaultClass(400, "A list must have at least one member."),
     "definition.block_id": FaultClass(400, "A block id holds what node paths are written with."),
     "definition.duplicate_id": FaultClass(400, "Two blocks of one tree have the same id."),

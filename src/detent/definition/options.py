@@ -32,8 +32,8 @@ class StepOptions(TypedDict, total=False):
     delay: Duration | Mapping[str, Any] | None
     retry: Mapping[str, Any] | None
     timeout: Duration | None
-    rate_limit_key: str | None
-    send_window: Mapping[str, Any] | None
+    rate_limit_key: str | Sequence[str] | None
+    send_window: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
     context_access: Mapping[str, Any] | None
     cancellable: bool
     wait_for_input: Mapping[str, Any] | None
@@ -46,6 +46,7 @@ class StepOptions(TypedDict, total=False):
     when: str | None
     compensation: Any
     pool: str | None
+    sticky: bool
 
 
 class RetryOptions(TypedDict, total=False):
@@ -86,6 +87,9 @@ class SequenceOptions(TypedDict, total=False):
     on_cancel: Sequence[Block] | None
     policies: Sequence[Mapping[str, Any]]
     mode: Literal["lenient", "strict"]
+    pool: str | None
+    sticky: bool
+    calendars: Mapping[str, Sequence[str]]
     sla: Mapping[str, Any] | None
     interceptors: Mapping[str, Any] | None
 

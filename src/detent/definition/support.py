@@ -11,19 +11,9 @@ from typing import Final
 # shape -> option -> what performs it
 UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
     "step": {
-        "rate_limit_key": "rate limits",
-        "send_window": "send windows",
         "queue_name": "worker queues",
         "fallback_handler": "circuit breakers",
         "compensation": "continuity of a step",
-        "pool": "resource pools",
-    },
-    "delay": {
-        "business_days_only": "business days",
-        "jitter": "jittered delays",
-        "holidays": "business days",
-        "fire_at_local": "local times",
-        "timezone": "local times",
     },
     "sequence": {
         "interceptors": "interceptors",

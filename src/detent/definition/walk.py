@@ -59,7 +59,9 @@ class Walk:
 
     __slots__ = (
         "blocks",
+        "calendars",
         "clean",
+        "countries",
         "depth",
         "faults",
         "graphs",
@@ -83,6 +85,8 @@ class Walk:
         self.depth = 0
         self.graphs: list[OpenGraph] = []
         self.unknown: list[tuple[str, str, Shape]] = []
+        self.calendars: dict[str, list[str]] = {}  # given with the definition
+        self.countries: dict[str, list[str] | str] = {}  # named in it: dates, or why none
         self.warnings: list[tuple[str, str]] = []
         self.handlers: list[tuple[str, str]] = []
 

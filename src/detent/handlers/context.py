@@ -15,7 +15,8 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     """One call as its handler sees it.
 
     `key` is the same each time this effect is tried again after doubt: hand it to a provider that
-    de-duplicates. `data` and `config` are copies of this call's own: writing to them has no effect.
+    de-duplicates. `resource` is the `resource_key` that the step's pool assigned, or empty. `data`
+    and `config` are copies of this call's own: writing to them has no effect.
     """
 
     key: str
@@ -26,6 +27,7 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     tenant: str
     node: str
     dry_run: bool = False
+    resource: str = ""
 
 
 _decode = msgspec.json.Decoder().decode
@@ -42,4 +44,5 @@ def context_of(order: Order) -> HandlerContext:
         tenant=order.tenant,
         node=order.node,
         dry_run=order.dry_run,
+        resource=order.resource,
     )

@@ -8,6 +8,7 @@ from msgspec import to_builtins
 
 from detent.kernel.program import Program
 from detent.kernel.rebase import rebase
+from detent.kernel.slot import step_out
 from detent.model.decision import Birth
 from detent.model.errors import InvariantViolation, invariant
 from detent.model.inputs import Forked, Input, Started
@@ -57,8 +58,15 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
         data=told.data,
         config=told.config,
         parent=to_builtins(told.parent) if told.parent else None,
+        concurrency=_concurrency(told),
         root=Frame(b="", since=tick, lanes=[Lane()]),
     )
+
+
+def _concurrency(told: Started) -> dict[str, Any] | None:
+    if told.concurrency_key is None:
+        return None
+    return {"key": told.concurrency_key, "max": told.max_concurrency}
 
 
 def policies_of(program: Program) -> list[dict[str, Any]]:
@@ -78,6 +86,12 @@ def _from_fork(told: Forked, tick: int) -> Snapshot:
     snapshot.created = tick
     snapshot.parent = None
     snapshot.more = False
+    snapshot.slot = False
+    snapshot.tickets = []
+    if snapshot.root is not None:
+        step_out(snapshot.root)
+    if snapshot.concurrency is not None and snapshot.state == "running":
+        snapshot.state = "scheduled"  # it does not hold the origin's key
     snapshot.dry_run = told.dry_run
     snapshot.seed = told.seed or snapshot.seed
     for effect in snapshot.effects:

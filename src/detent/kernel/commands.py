@@ -12,6 +12,7 @@ from detent.kernel.migrate import migrate
 from detent.kernel.program import Program
 from detent.kernel.resume import resume_token
 from detent.kernel.run import Run
+from detent.kernel.slot import wake_up
 from detent.kernel.walk import renew_lanes
 from detent.model.decision import Verdict
 from detent.model.errors import RequestError
@@ -80,7 +81,7 @@ def retry(run: Run) -> None:
     snapshot.root.stop = False
     renew_lanes(run, snapshot.root)
     run.held = False
-    run.wake_up("retry")
+    wake_up(run, "retry")
     advance(run)
 
 
@@ -123,4 +124,7 @@ def _resolve(run: Run, args: dict[str, Any]) -> None:
             "effect.state",
             f"the effect is {effect.state}; only an indeterminate one is resolved by a person",
         )
-    resume_token(run, ledger.resolve(run, effect, action, args.get("result")))
+    wake = ledger.resolve(run, effect, action, args.get("result"))
+    if action == "again" and run.snapshot.concurrency is not None and not effect.unwanted:
+        wake_up(run, "resolve")  # it is on its way again, so it needs its key again
+    resume_token(run, wake)

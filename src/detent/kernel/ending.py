@@ -12,6 +12,7 @@ from detent.kernel.ledger import unsettled
 from detent.kernel.lifecycle import INSTANCE
 from detent.kernel.program import ON_CANCEL, ON_FAILURE, Node
 from detent.kernel.run import Run
+from detent.kernel.slot import wake_up
 from detent.kernel.walk import DONE, FAILED, STOPPED, WAIT, cancel_lanes, run_lane
 from detent.model.decision import Message
 from detent.model.inputs import ChildEnded, encode_input
@@ -23,7 +24,9 @@ _ENDED = {"completed": DONE, "failed": FAILED, "cancelled": STOPPED}
 def advance(run: Run) -> None:
     """Run the instance as far as it goes."""
     root = run.snapshot.root
-    if root is None or root.wait is not None or run.snapshot.ended is not None:
+    if root is None or run.snapshot.ended is not None:
+        return
+    if root.wait is not None and root.wait.kind != "slot":
         return
     if root.phase == "" and not _main(run, root):
         return
@@ -49,7 +52,7 @@ def cancel_instance(run: Run, why: str) -> None:
         run.move("scheduled", why)
     snapshot.paused_reason = ""
     if not gone or run.program.cancel:
-        run.wake_up(why)
+        wake_up(run, why)
     advance(run)
 
 
@@ -102,7 +105,7 @@ def _close(run: Run, root: Frame) -> None:
     end = "cancelled" if root.phase == "settling" else root.phase
     snapshot = run.snapshot
     if end not in INSTANCE[snapshot.state]:
-        run.wake_up("end")
+        run.set_moving("end")
     run.move(end, "end" if end == "completed" else end)
     if end == "failed":
         run.note("error.occurred", "", {"instance": snapshot.error})
@@ -122,13 +125,14 @@ def _tell_parent(run: Run, end: str) -> None:
     parent = snapshot.parent
     if not parent:
         return
+    waited = parent["token"] > 0  # a schedule only counts what it started; it takes no results
     rows = [{"block_id": block, "output": output} for block, output in snapshot.outputs.items()]
     told = ChildEnded(
         child=snapshot.id,
         token=parent["token"],
         state=end,
-        data=snapshot.data,
-        outputs=tuple(rows),
+        data=snapshot.data if waited else None,
+        outputs=tuple(rows) if waited else (),
         error=snapshot.error,
         id=f"ended:{snapshot.id}:{snapshot.generation}",
     )

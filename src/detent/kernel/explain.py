@@ -6,12 +6,13 @@ does. It is read from the same dues that the kernel fires.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from detent.kernel.blocks.person import choices_of, signal_name
+from detent.kernel.gate.forecast import Forecast
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.places import frontier
@@ -27,6 +28,17 @@ RESOLUTIONS = (
     "skip: leave it undecided and pass the step over",
     "again: try to find out, or call, once more",
 )
+_HELD = {
+    "limit": "is deferred by the rate limit {}",
+    "pool": "is deferred until the pool {} has a resource with capacity",
+    "resource": "is deferred until its resource {} has capacity",
+    "key": "waits for its turn under the concurrency key {}",
+}
+_FREED = {
+    "pool": "a resource that is added, enabled or given capacity",
+    "resource": "its resource, once it is enabled or given capacity",
+    "key": "the end, or the next wait, of an instance that holds the key",
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,15 +88,21 @@ class Explanation(Struct, frozen=True, kw_only=True):
     error: object = None
 
 
-def explain(snapshot: Snapshot, program: Program, timing: Timing, tick: int) -> Explanation:
-    """Explain an instance as it stands at a tick."""
-    speaker = _Speaker(snapshot, program, timing)
+def explain(
+    snapshot: Snapshot,
+    program: Program,
+    timing: Timing,
+    tick: int,
+    forecasts: Mapping[int, Forecast] | None = None,
+) -> Explanation:
+    """Explain an instance as it stands at a tick; `forecasts` tell when its tickets are called."""
+    speaker = _Speaker(snapshot, program, timing, forecasts or {})
     still = snapshot.state in TERMINAL
     waits = () if still else tuple(speaker.waits())
     effects = tuple(speaker.effect(effect) for effect in snapshot.effects)
     # The ledger goes on while an instance is paused: doubts are looked into, deadlines pass.
     quarantined = snapshot.state == "paused" and snapshot.paused_reason == QUARANTINED
-    earliest = None if quarantined else next_due(snapshot, tick)
+    earliest = None if quarantined else _earliest(snapshot, tick, forecasts or {})
     return Explanation(
         instance=snapshot.id,
         state=snapshot.state,
@@ -101,8 +119,21 @@ def explain(snapshot: Snapshot, program: Program, timing: Timing, tick: int) -> 
     )
 
 
+def _earliest(snapshot: Snapshot, tick: int, forecasts: Mapping[int, Forecast]) -> int | None:
+    due = next_due(snapshot, tick)
+    called = [each.at for each in forecasts.values() if each.at is not None]
+    return min(([] if due is None else [due]) + called, default=None)
+
+
 class _Speaker:
-    def __init__(self, snapshot: Snapshot, program: Program, timing: Timing) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        program: Program,
+        timing: Timing,
+        forecasts: Mapping[int, Forecast],
+    ) -> None:
+        self.forecasts = forecasts
         self.snapshot = snapshot
         self.program = program
         self.timing = timing
@@ -188,7 +219,7 @@ class _Speaker:
             block=block,
             kind=wait.kind,
             since=wait.since,
-            due=wait.due,
+            due=wait.due if wait.token not in self.forecasts else self.forecasts[wait.token].at,
             text=f"{text} since {self.at(wait.since)}",
             released_by=released,
         )
@@ -208,6 +239,12 @@ class _Speaker:
                 return f"{label} failed ({wait.name}) and waits to be tried again", due
             case "poll":
                 return f"{label} waits for its next look", due
+            case "window":
+                return f"{label} waits for its send window to open", due
+            case "gate" | "slot":
+                return self._line(label, wait)
+            case "service":
+                return "it stands ready", ("a change of its configuration",)
             case "defer":
                 return f"{label} is deferred by a policy ({wait.name})", due
             case "timer":
@@ -223,8 +260,21 @@ class _Speaker:
                 return f"{label} waits for the child instance {wait.name}", (
                     f"the end of instance {wait.name}",
                 )
+            case "cron":
+                return _schedule(label, wait, due)
             case _:
                 return self._call(label, wait)
+
+    def _line(self, label: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
+        """In line at the gate: which rule holds it, and when it is called."""
+        told = self.forecasts.get(wait.token)
+        kind, _, key = (told.rule if told is not None and told.rule else wait.name).partition(":")
+        text = (
+            f"{label} {_HELD[kind].format(repr(key))}" if kind in _HELD else f"{label} is in line"
+        )
+        if told is None or told.at is None:
+            return text, (_FREED.get(kind, "the gate"),)
+        return text, (f"the gate at {self.at(told.at)}",)
 
     def _human(
         self, label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
@@ -311,6 +361,16 @@ class _Speaker:
 
 def _label(path: str, node: Node) -> str:
     return f"{node.kind.replace('_', ' ')} {path!r}"
+
+
+def _schedule(label: str, wait: Wait, due: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    match wait.name:
+        case "disabled":
+            return f"{label} is disabled and fires nothing", ("enabling it",)
+        case "over":
+            return f"{label} has no time left at which it fires", ("another expression for it",)
+        case _:
+            return f"{label} waits for its next fire", (*due, "a change of the schedule")
 
 
 def _late(effect: OpenEffect) -> str:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from detent.kernel import ledger
+import msgspec
+
+from detent.kernel import asking, ledger, slot
 from detent.kernel.blocks.person import acceptable
+from detent.kernel.blocks.schedule import child_ended
 from detent.kernel.commands import command
+from detent.kernel.configure import configure
 from detent.kernel.ending import advance
+from detent.kernel.gate.asks import Answer
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.lifecycle_moves import cancel, pause, resume_instance
 from detent.kernel.resume import resume, resume_token
 from detent.kernel.run import Run
+from detent.kernel.slot import wake_up
 from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.inputs import (
     ChildEnded,
     Commanded,
+    Configured,
     EffectApplied,
     EffectDoubted,
     EffectFailed,
     EffectReconciled,
     Forked,
+    GateAnswered,
+    GateCalled,
     Input,
     SignalReceived,
     Started,
@@ -39,6 +48,12 @@ def take(run: Run, told: Input, index: int) -> None:
             _signal(run, told, index)
         case Commanded():
             command(run, told, index)
+        case GateCalled():
+            _called(run, told, index)
+        case GateAnswered():
+            _gate_answered(run, told, index)
+        case Configured():
+            configure(run, told, index)
         case ChildEnded():
             _child_ended(run, told, index)
         case Started():
@@ -58,7 +73,7 @@ def _start(run: Run, told: Started, index: int) -> None:
     if root is not None and told.at is not None and told.at > run.tick:
         run.wait(root, "", "start", told.at)
         return
-    run.wake_up("start")
+    wake_up(run, "start")
     advance(run)
 
 
@@ -76,6 +91,8 @@ def _fork(run: Run, told: Forked) -> None:
         else:
             take(run, outcome, 0)
     if run.snapshot.state not in TERMINAL:
+        if run.snapshot.concurrency is not None:
+            wake_up(run, "fork")
         advance(run)
     run.orders = [order for order in run.orders if order.key not in calls]
     run.settled = [key for key in run.settled if key not in calls]
@@ -191,6 +208,10 @@ def _asked(frame: Frame | None, name: str) -> bool:
 
 
 def _child_ended(run: Run, told: ChildEnded, index: int) -> None:
+    if run.program.main[0].kind == "schedule":
+        child_ended(run, told, index)
+        _answer(run, told.id)
+        return
     frame = ledger.find_frame(run.snapshot.root, told.token)
     wait = frame.wait if frame is not None else None
     if frame is None or wait is None or wait.kind != "child" or wait.name != told.child:
@@ -203,3 +224,35 @@ def _child_ended(run: Run, told: ChildEnded, index: int) -> None:
 def _answer(run: Run, id: str, code: str = "", message: str = "") -> None:
     if id:
         run.verdicts.append(Verdict(id=id, ok=not code, code=code, message=message))
+
+
+def _called(run: Run, told: GateCalled, index: int) -> None:
+    """A ticket's turn has come: its node, or the instance itself, takes what was kept for it."""
+    root = run.snapshot.root
+    frame = ledger.find_frame(root, told.token)
+    if frame is None or frame.wait is None or frame.wait.kind not in ("gate", "slot"):
+        run.note("event.ignored", "", {"in": index, "why": "nobody waits with this ticket"})
+        asking.leave(run, told.token)
+    elif frame is root:
+        if slot.called(run, told.token):
+            run.set_moving("called by the gate")
+            advance(run)
+    else:
+        resume(run, frame, "called", told.token)
+
+
+def _gate_answered(run: Run, told: GateAnswered, index: int) -> None:
+    """What the gate of another writer said; a grant that nobody wants any more is given back."""
+    frame = ledger.find_frame(run.snapshot.root, told.token)
+    answer = msgspec.convert(told.answer, Answer)
+    if frame is None or frame.wait is None or frame.wait.kind not in ("gate", "slot"):
+        run.note("event.ignored", "", {"in": index, "why": "nobody waits with this ticket"})
+    elif frame is run.snapshot.root:
+        asking.forget(run, told.token)
+        if slot.granted(run, answer):
+            run.set_moving("the gate answered")
+            advance(run)
+    else:
+        asking.forget(run, told.token)
+        resume(run, frame, "gate", (told.token, answer))
+    _answer(run, told.id)

@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     kind: str = "call"
     attempt: int = 1
     timeout_ms: int | None = None
+    resource: str = ""
 
 
 class Wake(NamedTuple):
@@ -69,6 +70,7 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         deadline=_deadline(run, timeout_ms),
         timeout_ms=timeout_ms,
         ctx=spec.ctx,
+        resource=plan.resource,
     )
     snapshot.effects.append(effect)
     if plan.kind != "policy":  # asking whether to act is no act
@@ -83,6 +85,8 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
     }
     if plan.kind != "call":
         detail["kind"] = plan.kind
+    if plan.resource:
+        detail["resource"] = plan.resource
     run.entries.append(("effect.planned", plan.path, detail))
     run.orders.append(order_of(snapshot, effect, run.program))
     return effect

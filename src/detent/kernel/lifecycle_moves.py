@@ -5,11 +5,15 @@ from __future__ import annotations
 from detent.kernel.ending import advance, cancel_instance
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.run import Run
+from detent.kernel.slot import wake_up
+from detent.kernel.survey import shown_state
 
 
 def pause(run: Run, why: str) -> bool:
     """Pause now, or hold the pause until the wait ends; False when it changes nothing."""
     snapshot = run.snapshot
+    if snapshot.state == "running" and not run.more and shown_state(snapshot) == "waiting":
+        run.move("waiting", "run to wait")  # an input before this one, in the same turn, moved it
     if snapshot.state in ("scheduled", "running"):
         run.held = True
         snapshot.pause_requested = False
@@ -33,7 +37,7 @@ def resume_instance(run: Run, why: str) -> bool:
         snapshot.paused_reason = ""
         run.move("scheduled", why, "run.resumed")
         if snapshot.root is not None and snapshot.root.wait is None:  # else its start is to come
-            run.wake_up(why)
+            wake_up(run, why)
             advance(run)
         run.released = False
         return True

@@ -40,6 +40,7 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         data=data,
         config=config,
         dry_run=snapshot.dry_run,
+        resource=effect.resource,
     )
 
 

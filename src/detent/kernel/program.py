@@ -27,16 +27,21 @@ class Node:
         "block",
         "cache_key",
         "conditions",
+        "holidays",
         "id",
         "key",
         "kind",
+        "limits",
         "lists",
         "names",
         "params",
         "parent",
+        "pool",
         "schema",
+        "sticky",
         "table",
         "when",
+        "windows",
     )
 
     def __init__(self, block: Any, key: str, parent: str) -> None:
@@ -53,6 +58,11 @@ class Node:
         self.cache_key: Template | ExpressionError | None = None
         self.schema: Any = None
         self.table: Any = None
+        self.limits: list[Template | ExpressionError] = []
+        self.pool: Template | ExpressionError | None = None
+        self.sticky = True
+        self.holidays: frozenset[str] = frozenset()  # of its delay: its own and its country's
+        self.windows: dict[str, Any] = {}  # compiled by `timing`, by zone of the instance
 
 
 class Program:
@@ -67,6 +77,7 @@ class Program:
         "input_schema",
         "main",
         "nodes",
+        "pool",
         "strict",
     )
 
@@ -77,6 +88,7 @@ class Program:
         self.strict = definition.body.mode == "strict"
         self.nodes: dict[str, Node] = {}
         body = definition.body
+        self.pool = self._template(body.pool) if body.pool else None  # for steps that name none
         self.main = self._list(body.blocks, "", "")
         self.failure = self._list(body.on_failure or (), f"{ON_FAILURE}/", "")
         self.cancel = self._list(body.on_cancel or (), f"{ON_CANCEL}/", "")
@@ -96,11 +108,7 @@ class Program:
         block = node.block
         match block:
             case model.Step():
-                node.params = self._template(block.params) if block.params is not None else None
-                node.when = self._expression(block.when)
-                node.cache_key = self._template(block.cache_key) if block.cache_key else None
-                node.schema = _validator(block.output_schema)
-                node.conditions = [self._expression(block.retry.retry_if) if block.retry else None]
+                self._compile_step(node, block)
             case model.Loop():
                 node.conditions = [
                     self._expression(block.condition),
@@ -117,6 +125,22 @@ class Program:
                 node.conditions = [self._expression(edge.when) for edge in block.transitions]
             case _:
                 pass
+
+    def _compile_step(self, node: Node, block: model.Step) -> None:
+        node.params = self._template(block.params) if block.params is not None else None
+        node.when = self._expression(block.when)
+        node.cache_key = self._template(block.cache_key) if block.cache_key else None
+        node.schema = _validator(block.output_schema)
+        node.conditions = [self._expression(block.retry.retry_if) if block.retry else None]
+        keys = block.rate_limit_key or ()
+        keys = (keys,) if isinstance(keys, str) else keys
+        node.limits = [self._template(key) for key in keys]
+        node.pool = self._template(block.pool) if block.pool else None
+        body = self.definition.body
+        node.sticky = block.sticky and body.sticky
+        if block.delay is not None and block.delay.business_days_only:
+            pinned = body.calendars.get(block.delay.country or "", ())
+            node.holidays = frozenset((*block.delay.holidays, *pinned))
 
     def _expression(self, text: str | None) -> Expression | ExpressionError | None:
         if text is None:

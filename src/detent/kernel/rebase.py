@@ -33,6 +33,8 @@ def _frame(frame: Frame, by: int) -> None:
     frame.since += by
     if frame.deadline is not None:
         frame.deadline += by
+    if frame.wanted is not None:
+        frame.wanted += by
     if frame.wait is not None:
         frame.wait.since += by
         if frame.wait.due is not None:

@@ -46,6 +46,9 @@ _CAUSES = {
 }
 
 
+CALENDAR = "calendar:"  # facts that the kernel computes itself, by the zone data of the day
+
+
 class Difference(Struct, frozen=True, kw_only=True):
     """The first thing that is not the same, with both sides and the likely cause."""
 
@@ -132,6 +135,19 @@ class Player:
         self.blobs.update(decision.blobs)
         return Played(row, body, before, decision)
 
+    def dated(self, row: Row) -> dict[str, Any]:
+        """What the calendar says of a row today, by fact; then the row is played as it was."""
+        body, before = body_of(row), self.snapshot
+        said: dict[str, Any] = {}
+        if _is_dated(row):
+            facts = facts_of(body, self.recording.timing)
+            facts.given = {k: v for k, v in facts.given.items() if not k.startswith(CALENDAR)}
+            inputs = inputs_of(body, self.recording.blobs)
+            today = read_body(self.decide(before, inputs, row.tick, facts).journal).facts
+            said = {fact: today.get(fact) for fact in body.facts if fact.startswith(CALENDAR)}
+        self.play(row)
+        return said
+
     def decide(
         self, before: bytes | None, inputs: list[bytes], tick: int, facts: Facts
     ) -> Decision:
@@ -174,12 +190,15 @@ def definition_of(before: bytes | None, inputs: list[bytes]) -> str:
 def recompute(recording: Recording, resolve: Callable[[str, str, Any], Any]) -> list[FactChange]:
     """The recorded facts that would be different now; `resolve(kind, name, extra)` tells today's.
 
-    A resolver that cannot tell returns the recorded kind's `UNKNOWN`.
+    A resolver that cannot tell returns the recorded kind's `UNKNOWN`. What the calendar said is
+    worked out again by running the row without it.
     """
     changes: list[FactChange] = []
+    player = Player(recording) if any(map(_is_dated, recording.rows)) else None
     for row in recording.rows:
+        dated = {} if player is None else player.dated(row)
         for fact, recorded in body_of(row).facts.items():
-            now = resolve(*split_fact(fact))
+            now = dated[fact] if fact in dated else resolve(*split_fact(fact))
             if now is not UNKNOWN and msgspec.to_builtins(now) != recorded:
                 changes.append(
                     FactChange(
@@ -187,6 +206,10 @@ def recompute(recording: Recording, resolve: Callable[[str, str, Any], Any]) -> 
                     )
                 )
     return changes
+
+
+def _is_dated(row: Row) -> bool:
+    return any(fact.startswith(CALENDAR) for fact in body_of(row).facts)
 
 
 class _Unknown:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from detent.kernel.gate.asks import GRANTED
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.recording import (
     blob_body,
@@ -324,6 +325,8 @@ class Rerun:
                 return program_of(self.recording.programs, need.name)
             case "flight":
                 return self.known.get(need.name)
+            case "gate":  # what was never asked cannot be known to be refused
+                return GRANTED
             case _:
                 raise _Stop(f"the record does not tell {need.kind} {need.name!r}")
 

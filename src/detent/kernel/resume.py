@@ -7,6 +7,7 @@ from typing import Any
 from detent.kernel.ending import advance
 from detent.kernel.ledger import Wake, find_frame, fire_effect
 from detent.kernel.run import Run
+from detent.kernel.slot import wake_up
 from detent.kernel.survey import Due, first_due
 from detent.model.snapshot import Frame
 
@@ -20,7 +21,7 @@ def resume(run: Run, frame: Frame, why: str, value: Any) -> None:
     if snapshot.pause_requested:
         run.held = True
     if snapshot.state != "paused":
-        run.wake_up(why)
+        wake_up(run, why)
     advance(run)
     run.woken = None
     run.woken_why = ""
@@ -58,7 +59,7 @@ def _fire(run: Run, due: Due) -> None:
         resume(run, due.frame, "deadline", None)
     elif due.frame is run.snapshot.root:
         due.frame.wait = None
-        run.wake_up("start time reached")
+        wake_up(run, "start time reached")
         advance(run)
     else:
         kind = due.frame.wait.kind if due.frame.wait is not None else ""

@@ -9,7 +9,7 @@ is collected in lists here; nothing is done.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,6 +33,7 @@ class Facts(Struct, kw_only=True):
     given: dict[str, Any]
     epoch_ms: int = 0
     resolution_ms: int = 100
+    gate: Any = None  # the tenant's gate, where this writer has it; a `kernel.gate.port.GatePort`
 
 
 class NeedFact(Exception):
@@ -90,7 +91,7 @@ class Run:
         self.verdicts: list[Verdict] = []
         self.moves = limits.MOVES_PER_TURN
         self.more = False
-        self.held = snapshot.state == "paused"
+        self.held = snapshot.state == "paused" or in_line(snapshot)
         self.released = False  # a person resumes: the policy that paused is passed
         self.failure: Failure | None = None
         self.goto = ""
@@ -115,8 +116,8 @@ class Run:
         detail = {"from": source, "to": target, "trigger": why}
         self.entries.append((action or f"run.{target}", "", detail))
 
-    def wake_up(self, why: str) -> None:
-        """A standing instance starts to move."""
+    def set_moving(self, why: str) -> None:
+        """A standing instance moves; see `slot.wake_up` for who may."""
         snapshot = self.snapshot
         if snapshot.state in ("scheduled", "waiting"):
             if snapshot.started is None:
@@ -134,6 +135,13 @@ class Run:
         if key not in given:
             raise NeedFact(Need(kind=kind, name=name, extra=extra))
         value = given[key]
+        self.used[key] = value
+        return value
+
+    def computed(self, key: str, make: Callable[[], Any]) -> Any:
+        """A fact that the kernel can compute itself: recorded, and on replay as it was then."""
+        given = self.facts.given
+        value = given[key] if key in given else make()
         self.used[key] = value
         return value
 
@@ -281,4 +289,10 @@ class Run:
         )
 
 
-__all__ = ["Entry", "Facts", "NeedFact", "Run", "encode"]
+def in_line(snapshot: Snapshot) -> bool:
+    """Whether the whole instance stands until it gets its concurrency key."""
+    root = snapshot.root
+    return root is not None and root.wait is not None and root.wait.kind == "slot"
+
+
+__all__ = ["Entry", "Facts", "NeedFact", "Run", "encode", "in_line"]

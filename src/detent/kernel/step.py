@@ -18,7 +18,8 @@ from detent.kernel.inbox import take
 from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.kernel.program import Program
 from detent.kernel.resume import fire_due
-from detent.kernel.run import Facts, NeedFact, Run
+from detent.kernel.run import Facts, NeedFact, Run, in_line
+from detent.kernel.slot import settle
 from detent.kernel.spill import pack, pack_input, unpack
 from detent.kernel.survey import next_due, shown_state
 from detent.model.decision import Decision, Need
@@ -77,6 +78,8 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
     snapshot = run.snapshot
     if snapshot.state not in TERMINAL:
         _settle_state(run)
+    if snapshot.tickets or snapshot.slot:
+        settle(run)
     happened = bool(run.entries or inputs or run.more)
     snapshot.more = run.more and not run.held and snapshot.state not in TERMINAL
     if happened:
@@ -110,6 +113,10 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
 
 def _settle_state(run: Run) -> None:
     snapshot = run.snapshot
+    if in_line(snapshot) and not snapshot.pause_requested:
+        if snapshot.state == "waiting":
+            run.move("scheduled", "in line for its concurrency key")
+        return
     if run.held and snapshot.state != "paused":
         if snapshot.state == "waiting":
             return
@@ -121,5 +128,5 @@ def _settle_state(run: Run) -> None:
         return
     target = "running" if run.more else shown_state(snapshot)
     if target != snapshot.state and target not in INSTANCE[snapshot.state]:
-        run.wake_up("run to wait")
+        run.set_moving("run to wait")
     run.move(target, "run to wait")

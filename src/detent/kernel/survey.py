@@ -24,6 +24,11 @@ SHOWN: dict[str, str] = {
     "human": "waiting",
     "child": "waiting",
     "decision": "waiting",
+    "cron": "waiting",
+    "service": "waiting",  # one of the engine's own instances, between two changes
+    "window": "scheduled",
+    "gate": "scheduled",
+    "slot": "scheduled",
 }
 
 
@@ -65,7 +70,7 @@ def first_due(snapshot: Snapshot, limit: int) -> Due | None:
 def _earliest(snapshot: Snapshot) -> int | None:
     """The same walk as `dues_of` for its smallest tick alone: every step asks three times."""
     earliest: int | None = None
-    if snapshot.root is not None and snapshot.state != "paused" and snapshot.state not in TERMINAL:
+    if _moving(snapshot) and snapshot.root is not None:
         earliest = _frame_earliest(snapshot.root, None)
     for effect in snapshot.effects:
         tick = effect_due(effect)
@@ -87,14 +92,21 @@ def _frame_earliest(frame: Frame, earliest: int | None) -> int | None:
 
 
 def dues_of(snapshot: Snapshot) -> Iterator[Due]:
-    """Everything with a due tick, in tree order; a paused instance's waits stand still."""
-    moving = snapshot.state != "paused" and snapshot.state not in TERMINAL
-    if moving and snapshot.root is not None:
+    """Everything with a due tick, in tree order; the waits of a held instance stand still."""
+    if _moving(snapshot) and snapshot.root is not None:
         yield from _frame_dues(snapshot.root)
     for effect in snapshot.effects:
         tick = effect_due(effect)
         if tick is not None:
             yield Due(tick, "effect", None, effect)
+
+
+def _moving(snapshot: Snapshot) -> bool:
+    """Whether waits fire: not in a pause, nor in line for the concurrency key, nor at the end."""
+    if snapshot.state == "paused" or snapshot.state in TERMINAL:
+        return False
+    root = snapshot.root
+    return root is None or root.wait is None or root.wait.kind != "slot"
 
 
 def _frame_dues(frame: Frame) -> Iterator[Due]:

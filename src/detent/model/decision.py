@@ -47,6 +47,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: Raw | None = None
     config: Raw | None = None
     dry_run: bool = False
+    resource: str = ""  # resource_key of the resource it was assigned
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,9 +11,15 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+Gap = Literal["next", "shift", "before"]
+"""A local time that a zone skips: the gap's end, moved on by its length, or just before it."""
+
+Fold = Literal["first", "second"]
+"""A local time that a zone has twice: which of the two is meant."""
+
 
 class Delay(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How long a step waits before it is attempted."""
+    """How long, or until when, a step waits before it is attempted."""
 
     duration: int
     business_days_only: bool = False
@@ -21,6 +27,9 @@ class Delay(Struct, frozen=True, kw_only=True, omit_defaults=True):
     holidays: tuple[str, ...] = ()
     fire_at_local: str | None = None
     timezone: str | None = None
+    country: str | None = None
+    gap: Gap = "next"
+    fold: Fold = "first"
 
 
 class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,11 +78,24 @@ class ContextAccess(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SendWindow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hours in the instance's zone in which the step may act."""
+    """Local hours in which the step may act, in one of three styles.
+
+    `hours` (spans per weekday) goes before `start` and `end`, these before the whole hours; the
+    zone is the window's own, else the instance's.
+    """
 
     start_hour: int = 9
     end_hour: int = 17
     days: tuple[int, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    hours: dict[str, tuple[str, ...]] = {}
+    timezone: str | None = None
+    holidays: tuple[str, ...] = ()
+    country: str | None = None
+    gap: Gap = "next"
+    fold: Fold = "first"
+    send_late_within: int = 0
 
 
 class DeadlineBreach(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -92,8 +114,8 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
     delay: Delay | None = None
     retry: Retry | None = None
     timeout: int | None = None
-    rate_limit_key: str | None = None
-    send_window: SendWindow | None = None
+    rate_limit_key: str | tuple[str, ...] | None = None
+    send_window: SendWindow | tuple[SendWindow, ...] | None = None
     context_access: ContextAccess | None = None
     cancellable: bool = True
     wait_for_input: HumanInput | None = None
@@ -106,6 +128,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
     when: str | None = None
     compensation: Any = None
     pool: str | None = None
+    sticky: bool = True
 
 
 class Parallel(
@@ -267,6 +290,22 @@ class Goto(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
     to: str
 
 
+class Gatekeeper(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="gatekeeper"
+):
+    """Keep the limits and pools of a tenant; only the engine's own definitions have it."""
+
+    id: str
+
+
+class Schedule(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="schedule"
+):
+    """Start instances at the times of a schedule; only the engine's own definitions have it."""
+
+    id: str
+
+
 Block = (
     Step
     | Parallel
@@ -282,6 +321,8 @@ Block = (
     | Wait
     | Graph
     | Goto
+    | Gatekeeper
+    | Schedule
 )
 
 
@@ -313,6 +354,9 @@ class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_cancel: tuple[Block, ...] | None = None
     policies: tuple[PolicyRef, ...] = ()
     mode: Literal["lenient", "strict"] = "lenient"
+    pool: str | None = None
+    sticky: bool = True
+    calendars: dict[str, tuple[str, ...]] = {}  # country -> its holidays, pinned by the version
 
 
 class Definition(Struct, frozen=True, kw_only=True):

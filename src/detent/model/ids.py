@@ -6,7 +6,9 @@ import hashlib
 from typing import Literal
 from uuid import UUID
 
-Space = Literal["instance", "dry-run", "request", "child", "cron", "signal"]
+Space = Literal["instance", "dry-run", "request", "child", "cron", "gate", "signal"]
+
+SYSTEM = "detent"  # the namespace of the engine's own instances
 
 
 def derived_id(tenant: str, space: Space, key: str) -> str:

@@ -39,6 +39,8 @@ class Started(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     dry_run: bool = False
     auto_approve: bool = False
     policies: tuple[Any, ...] = ()
+    concurrency_key: str | None = None
+    max_concurrency: int = 1
     seed: str = ""
     id: str = ""
 
@@ -76,6 +78,35 @@ class Commanded(
     verb: Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
     id: str
     args: Any = None
+
+
+class Configured(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="configured"
+):
+    """A change asked of one of the engine's own instances: a tenant's gate, a schedule."""
+
+    verb: str
+    id: str
+    args: Any = None
+    by: str = ""  # who asked
+
+
+class GateCalled(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="called"
+):
+    """The gate here can serve a ticket now; the node takes its grant in the same turn."""
+
+    token: int
+
+
+class GateAnswered(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="answered"
+):
+    """A gate of another writer served a ticket, or refused it."""
+
+    token: int
+    answer: Any
+    id: str = ""
 
 
 class EffectApplied(
@@ -143,6 +174,9 @@ Input = (
     | Forked
     | SignalReceived
     | Commanded
+    | Configured
+    | GateCalled
+    | GateAnswered
     | EffectApplied
     | EffectFailed
     | EffectDoubted

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, field
 class Wait(Struct, kw_only=True, omit_defaults=True):
     """Why a frame stands still, since when, and what releases it."""
 
-    kind: str  # delay sleep retry timer signal human effect policy child poll defer start
+    kind: str  # one of kernel.survey.SHOWN
     token: int
     since: int
     due: int | None = None
@@ -37,6 +37,9 @@ class Frame(Struct, kw_only=True, omit_defaults=True):
     attempt: int = 0
     stop: bool = False  # being cancelled: open parts drain, nothing new starts
     deadline: int | None = None
+    wanted: int | None = None  # the tick at which it first wanted to act, for its windows
+    granted: Any = None  # what the gate gave: {"keys": [limit keys], "resource": id, "key": …}
+    back: bool = False  # it had a place at the gate and gave it up
 
 
 class Lane(Struct, kw_only=True, omit_defaults=True):
@@ -71,6 +74,7 @@ class OpenEffect(Struct, kw_only=True, omit_defaults=True):
     unwanted: bool = False
     ctx: bool = False
     reason: str = ""
+    resource: str = ""  # resource_key of the pool's resource it is pinned to
 
 
 class KeptSignal(Struct, kw_only=True, omit_defaults=True):
@@ -116,6 +120,10 @@ class Snapshot(Struct, kw_only=True, omit_defaults=True):
     root: Frame | None = None
     effects: list[OpenEffect] = field(default_factory=list)
     parent: Any = None
+    concurrency: Any = None  # {"key": …, "max": …}
+    slot: bool = False  # it holds its concurrency key
+    tickets: list[int] = field(default_factory=list)  # tokens that stand in line at the gate
+    resources: dict[str, str] = field(default_factory=dict)  # pool -> the resource it had last
     pause_requested: bool = False
     cancel_requested: bool = False
     paused_reason: str = ""

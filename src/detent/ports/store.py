@@ -1,10 +1,11 @@
 """The store port: what a database must offer, in call order, and the rows that cross it.
 
-A writer opens the store, acquires partitions (`acquire`), then repeats: `arrivals`, `due`, `load`,
-`commit`. `commit` is one transaction whose first statement is the fence: a guarded UPDATE of each
-touched partition row; a row count that is too small means another writer took over, everything is
-rolled back and `store.fenced` is raised. Other processes only `enqueue`, read, and write catalogue
-rows. All values are encoded before the transaction begins.
+A writer opens the store, acquires partitions (`acquire`), reads for whom something is due when
+(`stretches`), then repeats: `arrivals`, `due`, `load`, `commit`. `commit` is one transaction whose
+first statement is the fence: a guarded UPDATE of each touched partition row; a row count that is
+too small means another writer took over, everything is rolled back and `store.fenced` is raised.
+Other processes only `enqueue`, read, and write catalogue rows. All values are encoded before the
+transaction begins.
 
 Integers are ticks unless the name says ms. Bytes are stored and returned unchanged: the chain
 hashes them. One suite, tests/conformance, holds for every adapter.
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from detent.model.decision import Birth, Doubt, Verdict
+from detent.ports.due import DuePage, DueQuery, Stretch
 
 
 class Meta(NamedTuple):
@@ -57,6 +59,7 @@ class Loaded(NamedTuple):
     n: int
     id: str
     p: int
+    tenant: str
     salt: bytes
     state: str
     due: int | None
@@ -68,24 +71,15 @@ class Loaded(NamedTuple):
     head: bytes
 
 
-class Ready(NamedTuple):
-    """A due instance in turn order."""
-
-    n: int
-    id: str
-    p: int
-    priority: int
-    due: int
-
-
 class Arrival(NamedTuple):
-    """An input left by somebody else; taken in the order of `n`."""
+    """An input left by somebody else; those for one instance are taken in the order of `n`."""
 
     n: int
     id: str
     p: int
     instance: str
     body: bytes
+    tenant: str = ""  # of the instance; empty where there is none
 
 
 class NewArrival(NamedTuple):
@@ -151,6 +145,24 @@ class Seal(NamedTuple):
     signature: bytes
 
 
+class GateRow(NamedTuple):
+    """One number or ticket of a tenant's gate; without a body the row is removed."""
+
+    tenant: str
+    kind: str
+    key: str
+    at: int
+    body: bytes | None
+
+
+class GateDue(NamedTuple):
+    """When a tenant's gate must be looked at next; None while nothing frees by itself."""
+
+    tenant: str
+    p: int
+    due: int | None
+
+
 class Commit(NamedTuple):
     """One turn: everything in it becomes durable together or not at all."""
 
@@ -172,6 +184,8 @@ class Commit(NamedTuple):
     dues: Sequence[
         tuple[int, int | None]
     ] = ()  # (n, due): rows that woke for nothing; no journal row
+    gate_rows: Sequence[GateRow] = ()
+    gate_dues: Sequence[GateDue] = ()
 
 
 class Committed(NamedTuple):
@@ -262,6 +276,7 @@ class Page(NamedTuple):
     parent: str = ""
     after: int = 0
     limit: int = 100
+    without: str = ""  # a namespace that is left out
 
 
 class Store(Protocol):
@@ -284,11 +299,27 @@ class Store(Protocol):
     def partitions(self) -> list[Partition]: ...
 
     # the turn
-    def arrivals(self, partitions: Sequence[int], limit: int) -> list[Arrival]: ...
-    def due(self, partitions: Sequence[int], tick: int, limit: int) -> list[Ready]:
-        """Due instances by priority descending, due, id."""
+    def arrivals(self, partitions: Sequence[int], limit: int, after: str = "") -> list[Arrival]:
+        """What waits to be taken, of each tenant in the order of `n`.
 
-    def next_due(self, partitions: Sequence[int]) -> int | None: ...
+        The limit is shared equally between the tenants that have some, from the one after the name
+        `after` on and round again; fewer than the limit means that there are no more.
+        """
+
+    def stretches(self, partitions: Sequence[int]) -> list[Stretch]:
+        """Every stretch, by tenant and priority; costs these, not the instances that wait."""
+
+    def due(
+        self, partitions: Sequence[int], tick: int, queries: Sequence[DueQuery]
+    ) -> list[DuePage]:
+        """What is due at a tick, a page per query; costs what it returns, whoever else waits."""
+
+    def next_due(self, partitions: Sequence[int]) -> int | None:
+        """The earliest due tick of all stretches."""
+
+    def any_due(self, partitions: Sequence[int]) -> bool:
+        """Whether a user's instance has a due tick; the engine's own go on for ever."""
+
     def busy(self, partitions: Sequence[int], after: int, limit: int) -> list[int]:
         """Numbers of instances with open effects, for recovery, by n."""
 
@@ -308,6 +339,12 @@ class Store(Protocol):
         before the tombstone). `store.refused`: a row that cannot be stored, not known which; halve.
         `store.full`, `store.corrupt`, `store.unavailable`: the operator must act.
         """
+
+    def gate_rows(self, tenant: str) -> list[GateRow]:
+        """Everything stored of a tenant's gate."""
+
+    def gate_dues(self, partitions: Sequence[int]) -> list[GateDue]:
+        """The gates of these partitions that have a due tick, by tenant."""
 
     # from any process
     def enqueue(self, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
@@ -337,7 +374,9 @@ class Store(Protocol):
     # views
     def instance(self, id: str) -> InstanceRow | None: ...
     def instances(self, page: Page) -> list[InstanceRow]: ...
-    def count_states(self, tenant: str) -> dict[str, int]: ...
+    def count_states(self, tenant: str) -> dict[str, int]:
+        """How many instances are in which state, but for the engine's own."""
+
     def journal(self, n: int, after_seq: int, limit: int) -> list[JournalRow]: ...
     def journal_scan(self, after_pos: int, limit: int) -> list[JournalRow]: ...
     def turns(self, p: int, after: int, limit: int) -> list[TurnRow]: ...

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from detent.kernel.chain import digest_of, head_of, root_of, snapshot_digest_of
 from detent.model.decision import Decision, Doubt, Message, Order, Verdict
 from detent.model.ids import partition_of
-from detent.ports.store import Commit, Flight, InstanceChange, NewArrival, PartitionTurn, Seal
+from detent.ports.store import (
+    Commit,
+    Flight,
+    GateDue,
+    GateRow,
+    InstanceChange,
+    NewArrival,
+    PartitionTurn,
+    Seal,
+)
 from detent.runtime.cache import SALT_BYTES, Hot
 from detent.runtime.intake import born_already
 
@@ -30,6 +39,8 @@ class Batch:
         "done",
         "doubts",
         "dues",
+        "gate_dues",
+        "gate_rows",
         "heads",
         "marks",
         "orders",
@@ -64,10 +75,13 @@ class Batch:
         self.blobs: list[tuple[str, str, bytes]] = []
         self.marks: list[Flight] = []
         self.seal: Seal | None = None
+        self.gate_rows: list[GateRow] = []
+        self.gate_dues: list[GateDue] = []
 
     def empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.changes or self.dues or self.taken or self.marks)
+        written = self.changes or self.dues or self.taken or self.marks
+        return not (written or self.gate_rows or self.gate_dues or self.arrivals)
 
 
 def gather(parts: Parts, batch: Batch) -> None:
@@ -96,6 +110,7 @@ def gather(parts: Parts, batch: Batch) -> None:
             messages += decision.messages
     if messages:
         _add_messages(parts, batch, messages)
+    _add_gates(parts, batch)
     if not batch.alone:
         batch.taken += parts.inbox.refused
         if parts.marks.pending:
@@ -136,7 +151,19 @@ def commit_value(parts: Parts, batch: Batch) -> Commit:
         blobs=batch.blobs,
         seal=batch.seal,
         dues=batch.dues,
+        gate_rows=batch.gate_rows,
+        gate_dues=batch.gate_dues,
     )
+
+
+def _add_gates(parts: Parts, batch: Batch) -> None:
+    """What gates changed, and what they have to say to other writers."""
+    gates = parts.gates
+    batch.gate_rows, batch.gate_dues, homes = gates.rows()
+    for home in sorted(homes):
+        batch.heads.setdefault(home, [])
+    batch.arrivals += gates.outgoing
+    batch.taken += [(mail.id, Verdict(id=mail.id)) for mail in gates.read]
 
 
 def _add_change(batch: Batch, hot: Hot, decision: Decision) -> None:

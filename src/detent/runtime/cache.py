@@ -36,6 +36,7 @@ class Hot:
         "priority",
         "salt",
         "state",
+        "tenant",
         "version",
     )
 
@@ -43,6 +44,7 @@ class Hot:
         self.n = row.n
         self.id = row.id
         self.p = row.p
+        self.tenant = row.tenant
         self.salt = row.salt
         self.state = row.state
         self.due = row.due
@@ -61,6 +63,7 @@ def unborn(birth: Birth, p: int, salt: bytes, n: int = -1) -> Hot:
         n,
         birth.id,
         p,
+        birth.tenant,
         salt,
         "scheduled",
         None,

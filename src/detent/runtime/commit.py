@@ -31,6 +31,7 @@ def commit(parts: Parts, done: Sequence[Done], tick: int, *, alone: bool) -> boo
         gather(parts, batch)
         if batch.empty():
             parts.queue.done([each.entry for each in done])
+            parts.gates.committed()
             return False
         value = commit_value(parts, batch)
         failpoints.hit("between_outcome_and_commit")
@@ -74,6 +75,7 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
     numbers, note = committed.numbers, parts.dues.note
     changes = iter(batch.changes)
     for _, hot, decision in batch.done:
+        written = True
         if not decision.journal:
             hot.due = decision.due
         else:
@@ -90,16 +92,18 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
             hot.definition = change.definition
             hot.busy = change.busy
             hot.priority = change.priority
-            if change.row_changed:
+            written = change.row_changed
+            if written:
                 hot.due = change.due
             if decision.state in TERMINAL:
                 cache.drop(hot.id)
             else:
                 cache.put(hot)
-        if decision.due is not None:
-            note(decision.due)
         if decision.more:
-            parts.queue.add(hot.id, hot.priority, batch.tick)
+            stretch = parts.dues.stretch(hot.tenant, hot.priority)
+            parts.queue.wake(hot.id, batch.tick, stretch)
+        elif written and decision.due is not None:
+            note(hot.tenant, hot.priority, decision.due, batch.tick)
     out.orders += batch.orders
     if parts.recovery.active:
         parts.recovery.ordered.update(order.key for order in batch.orders)
@@ -108,6 +112,7 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
     out.taken += batch.receipts
     _settle_inbox(parts, batch)
     _settle_marks(parts, batch, committed.marked)
+    parts.gates.committed(batch.gate_dues)
     if batch.arrivals:
         _keep_messages(parts, batch, committed)
 

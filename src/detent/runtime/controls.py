@@ -58,8 +58,16 @@ def next_due(parts: Parts) -> int | None:
         return None
     if has_work(parts):
         return now
-    due = parts.store.next_due(parts.lease.owned)
+    dues = (parts.dues.earliest(parts.store, parts.lease.owned, now), parts.gates.next_due())
+    due = min((each for each in dues if each is not None), default=None)
     return None if due is not None and due <= now and parts.barred else due
+
+
+def any_due(parts: Parts) -> bool:
+    """Whether a user's instance moves by itself some time; schedules do so for ever."""
+    if has_work(parts) or parts.gates.next_due() is not None:
+        return True
+    return parts.store.any_due(parts.lease.owned)
 
 
 def has_work(parts: Parts) -> bool:
@@ -76,6 +84,7 @@ def has_work(parts: Parts) -> bool:
         or parts.queue
         or parts.groups
         or parts.marks.pending
+        or parts.gates.mail
         or (parts.recovery.active and parts.clock.wall_ms() >= parts.recovery.not_before_ms)
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from detent.definition.system import GATE
 from detent.kernel.step import Facts, step
 from detent.model.errors import InvariantViolation, StoreError
 from detent.runtime.facts import give
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from detent.runtime.ready import Ready
 
 NEEDS_PER_STEP = 1_000
+
+
+class GateUsed(Exception):
+    """A step failed after the gate had answered it: the turn starts over without that step."""
 
 
 class Done(NamedTuple):
@@ -43,16 +48,21 @@ def decide(parts: Parts, loaded: Sequence[Loaded], tick: int) -> list[Done]:
     for index, (entry, hot) in enumerate(loaded, 1):
         try:
             decision = _decide_one(parts, entry, hot, tick)
-        except StoreError:
+        except (StoreError, GateUsed) as stopped:
             parts.queue.restore([each.entry for each in done])
             parts.queue.restore([each.entry for each in loaded[index - 1 :]])
-            raise
+            parts.gates.drop()
+            if isinstance(stopped, StoreError):
+                raise
+            return []
         if decision is not None:
             done.append(Done(entry, hot, decision))
         if budget and clock.elapsed_ms() >= until:
             parts.queue.restore([each.entry for each in loaded[index:]])
             break
     done.sort(key=_turn_order)
+    if parts.gates.calls:
+        parts.gates.settle_calls({each.entry.id for each in done})
     return done
 
 
@@ -63,6 +73,7 @@ def _turn_order(done: Done) -> tuple[int, int, str]:
 
 def _decide_one(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision | None:
     reason = parts.condemned.get(entry.id) if parts.condemned else None
+    parts.gates.begin_step()
     if reason is None:
         try:
             return _step(parts, entry, hot, tick)
@@ -72,6 +83,9 @@ def _decide_one(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision | N
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not reach the others
             reason = f"{type(error).__name__}: {error}"
+        if parts.gates.used_by_step():
+            parts.condemned[entry.id] = reason
+            raise GateUsed
     if entry.birth is not None:
         refuse_birth(parts, entry, reason)
         return None
@@ -87,6 +101,8 @@ def _step(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision:
     expected = hot.version + 1 if decision.journal else hot.version
     if decision.version != expected:
         raise InvariantViolation(f"a step left version {decision.version}, expected {expected}")
+    if hot.definition == GATE.hash:
+        parts.gates.configure(decision.snapshot, inputs)
     return decision
 
 
@@ -98,6 +114,7 @@ def _step_with_facts(
         given={},
         epoch_ms=parts.facts.epoch_ms,
         resolution_ms=parts.facts.resolution_ms,
+        gate=parts.gates,
     )
     program = parts.programs.get(hot.definition)
     for _ in range(NEEDS_PER_STEP):

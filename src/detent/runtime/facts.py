@@ -22,6 +22,8 @@ def give(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
     match need.kind:
         case "child":
             _give_child(parts, hot, need, given)
+        case "sequence":
+            _give_sequence(parts, hot, need, given)
         case "flight":
             _give_flights(parts, hot, need.name, given)
         case "blob":
@@ -38,6 +40,13 @@ def _give_child(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> No
     row = parts.store.find_definition(tenant, namespace, need.name, need.extra or None)
     key = f"child:{need.name}" if need.extra is None else f"child:{need.name}:{need.extra}"
     given[key] = None if row is None else row.hash
+
+
+def _give_sequence(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
+    """The hash of what a schedule starts: the highest version of a name in a namespace."""
+    tenant, _ = place_of(parts, hot)
+    row = parts.store.find_definition(tenant, need.extra, need.name, None)
+    given[f"sequence:{need.name}:{need.extra}"] = None if row is None else row.hash
 
 
 def _give_flights(parts: Parts, hot: Hot, key: str, given: dict[str, Any]) -> None:

@@ -14,22 +14,27 @@ from msgspec import Struct
 
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
+from detent.model.errors import StoreError
 from detent.model.ids import partition_of, timed_id
-from detent.model.limits import BATCH_STARTS
+from detent.model.limits import BATCH_STARTS, TENANT_QUANTUM
 from detent.model.link import Submission
+from detent.ports.due import DueQuery
 from detent.ports.store import Arrival, NewArrival
 from detent.runtime.cache import SALT_BYTES, Hot
+from detent.runtime.dues import AHEAD
+from detent.runtime.gates import Mail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from detent.runtime.dues import DueStretch
     from detent.runtime.parts import Parts
     from detent.runtime.ready import Ready
 
 Rows = dict[str, Hot]
 
-# Of many due at the same tick the index reads all to sort them by id: fewer, larger reads.
-DUE_AHEAD = 4
+
+TO_GATE = ("ask", "back")  # from another writer to a gate here, not to an instance
 
 
 class _Tag(Struct):
@@ -71,11 +76,14 @@ def take_arrivals(parts: Parts, tick: int) -> None:
     """Queue our own messages, and what others left if it is time to look."""
     inbox = parts.inbox
     rows, inbox.own = inbox.own, []
-    now = parts.clock.elapsed_ms()
-    if inbox.look_now or inbox.polled_full or now >= inbox.poll_at:
+    now, enough = parts.clock.elapsed_ms(), parts.settings.max_instances_per_turn
+    # What is queued is read again: so there is no look for more while there is plenty of it.
+    more = inbox.polled_full and len(inbox.arrivals) < enough * AHEAD
+    if inbox.look_now or more or now >= inbox.poll_at:
         inbox.look_now = False
-        limit = parts.settings.max_instances_per_turn + len(inbox.arrivals)
-        found = parts.store.arrivals(parts.lease.owned, limit)
+        limit = enough + len(inbox.arrivals)
+        found = parts.store.arrivals(parts.lease.owned, limit, inbox.after)
+        inbox.after = found[-1].tenant if found else ""
         inbox.poll_at = now + parts.settings.tick_interval_ms
         inbox.polled_full = len(found) >= limit
         rows += [row for row in found if row.id not in inbox.held_ids]
@@ -84,17 +92,37 @@ def take_arrivals(parts: Parts, tick: int) -> None:
 
 
 def take_due(parts: Parts, tick: int) -> None:
-    """Queue instances whose due tick has come."""
-    enough = parts.settings.max_instances_per_turn
-    queue = parts.queue
-    if not parts.dues.wanted(tick, queue.due_open, enough):
+    """Queue instances whose due tick has come, of every tenant that has some."""
+    dues, enough = parts.dues, parts.settings.max_instances_per_turn
+    if tick < dues.next:
         return
-    limit = enough * DUE_AHEAD + queue.due_open
-    rows = parts.store.due(parts.lease.owned, tick, limit)
-    for row in rows:
-        if row.id not in parts.barred:
-            queue.wake(row.id, row.priority, row.due)
-    parts.dues.asked(tick, full=len(rows) >= limit)
+    try:
+        if not dues.known:
+            dues.seed(parts.store.stretches(parts.lease.owned))
+        fallen = dues.fallen_due(tick, enough)
+        if fallen:
+            limit = max(enough * AHEAD // len(fallen), TENANT_QUANTUM)
+            _read_stretches(parts, [(stretch, limit) for stretch in fallen], tick)
+        hungry = dues.hungry(enough)
+        if hungry:
+            _read_stretches(parts, hungry, tick)
+    except StoreError:
+        dues.reset()  # what was to be read now is in no list any more
+        raise
+
+
+def _read_stretches(parts: Parts, wanted: Sequence[tuple[DueStretch, int]], tick: int) -> None:
+    dues, wake, barred = parts.dues, parts.queue.wake, parts.barred
+    queries = [
+        DueQuery(stretch.tenant, stretch.priority, stretch.after, limit)
+        for stretch, limit in wanted
+    ]
+    pages = parts.store.due(parts.lease.owned, tick, queries)
+    for (stretch, limit), page in zip(wanted, pages, strict=True):
+        for row in page.rows:
+            if row.id not in barred:
+                wake(row.id, row.due, stretch)
+        dues.read(stretch, limit, page, tick)
 
 
 def fetch(parts: Parts, instances: Iterable[str]) -> Rows:
@@ -140,7 +168,7 @@ def _bear(
         return None
     if told.birth is None or not ours(parts, told, partition_of(instance, parts.meta.partitions)):
         return None
-    entry = parts.queue.add(instance, told.birth.priority, tick)
+    entry = parts.queue.add(instance, told.birth.tenant, told.birth.priority, tick)
     entry.birth = told.birth
     return entry
 
@@ -165,7 +193,7 @@ def _admit(parts: Parts, told: Submission, rows: Rows, tick: int) -> Ready | Non
         return None
     if not ours(parts, told, hot.p):
         return None
-    return parts.queue.add(told.instance, hot.priority, tick)
+    return parts.queue.add(told.instance, hot.tenant, hot.priority, tick)
 
 
 def ours(parts: Parts, told: Submission, p: int) -> bool:
@@ -203,6 +231,9 @@ def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
             continue
         inbox.held_ids.add(row.id)
         inbox.arrivals.add(row.id)
+        if kind_of(row.body) in TO_GATE:
+            parts.gates.mail.append(Mail(row.n, row.id, row.body))
+            continue
         entry = queue.get(row.instance)
         if entry is None:
             hot = loaded.get(row.instance)
@@ -211,7 +242,7 @@ def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
                 verdict = Verdict(id=row.id, ok=False, code="instance.not_found", message=text)
                 inbox.refused.append((row.id, verdict))
                 continue
-            entry = queue.add(row.instance, hot.priority, tick)
+            entry = queue.add(row.instance, hot.tenant, hot.priority, tick)
         entry.inputs.append(Submission(row.instance, row.body, 0, row.id))
         queue.push(entry)  # it may have been set aside until its start arrives
 

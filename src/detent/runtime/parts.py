@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from detent.kernel.run import Facts
 from detent.runtime.cache import Cache
 from detent.runtime.dues import Dues
+from detent.runtime.gates import Gates
 from detent.runtime.hold import Hold
 from detent.runtime.lease import Lease
 from detent.runtime.marks import Marks
@@ -31,6 +32,7 @@ class Inbox:
     """Inputs on their way: submitted, left by ourselves, or known by their id."""
 
     __slots__ = (
+        "after",
         "arrivals",
         "batches",
         "followers",
@@ -58,6 +60,7 @@ class Inbox:
         self.look_now = True  # somebody said that there are arrivals
         self.poll_at = 0
         self.polled_full = False
+        self.after = ""  # the tenant with which the last look ended
 
 
 class Parts:
@@ -75,6 +78,7 @@ class Parts:
         "dues",
         "facts",
         "forgetting",
+        "gates",
         "groups",
         "hold",
         "inbox",
@@ -119,8 +123,13 @@ class Parts:
         self.programs = Programs(store)
         self.seals = Seals(store, meta.partitions, settings.seal_every_turns)
         self.lease = Lease(store, clock, settings, owner, meta)
+        self.gates = Gates(store, meta, self.lease, clock, chance)
         self.facts = Facts(
-            handlers={}, given={}, epoch_ms=meta.epoch_ms, resolution_ms=meta.resolution_ms
+            handlers={},
+            given={},
+            epoch_ms=meta.epoch_ms,
+            resolution_ms=meta.resolution_ms,
+            gate=self.gates,
         )
         self.groups: list[list[str]] = []  # halves of a turn whose commit failed, to be tried alone
         self.condemned: dict[str, str] = {}  # instances to quarantine, with the reason
@@ -149,4 +158,5 @@ class Parts:
             given={},
             epoch_ms=self.meta.epoch_ms,
             resolution_ms=self.meta.resolution_ms,
+            gate=self.gates,
         )

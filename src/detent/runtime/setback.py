@@ -28,6 +28,7 @@ def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
     """Put things right after a commit error; what was committed, if it was after all."""
     parts.cache.clear()
     parts.seals.forget()
+    parts.gates.drop()
     parts.dues.reset()
     parts.unsure = None
     code = error.code if isinstance(error, DetentError) else ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.model.errors import StoreError
+from detent.runtime.calls import take_calls
 from detent.runtime.commit import commit, settle_unsure
 from detent.runtime.controls import answer_watchers, has_work, read_mail
 from detent.runtime.decide import decide
@@ -59,6 +60,7 @@ def take_over(parts: Parts) -> None:
     parts.cache.clear()
     parts.dues.reset()
     parts.seals.forget()
+    parts.gates.take_over()
     parts.clock.resume(lease.tick)
     epoch = max(head.fence_epoch for head in lease.heads.values())
     parts.marks.start_at(first_dispatch(lease.tick, epoch))
@@ -77,6 +79,7 @@ def _take_turn(parts: Parts, tick: int) -> None:
     take_arrivals(parts, tick)
     take_submissions(parts, tick)
     take_due(parts, tick)
+    take_calls(parts, tick)
     leave_foreign(parts)
     alone = bool(parts.groups)
     if alone:
@@ -88,7 +91,6 @@ def _take_turn(parts: Parts, tick: int) -> None:
     wrote = commit(parts, done, tick, alone=alone)
     if parts.hold.begun != held:
         return
-    parts.dues.settle(parts.store, parts.lease.owned, parts.queue, tick)
     recover(parts)
     if wrote:
         parts.turns += 1

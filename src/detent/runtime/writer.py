@@ -80,15 +80,21 @@ class Writer:
             return parts.clock.seconds_until(parts.clock.tick() + 1)
         if controls.has_work(parts):
             return 0.0
+        called = parts.gates.next_due()
         return min(
             parts.settings.tick_interval_ms / 1000,
             parts.clock.seconds_until(parts.dues.next),
+            parts.clock.seconds_until(parts.dues.next if called is None else called),
             parts.lease.seconds_to_renewal(),
         )
 
     def next_due(self) -> int | None:
         """The next tick at which something happens; for whoever moves a virtual clock."""
         return controls.next_due(self._parts)
+
+    def any_due(self) -> bool:
+        """Whether a user's instance moves by itself some time."""
+        return controls.any_due(self._parts)
 
     @property
     def closing(self) -> bool:

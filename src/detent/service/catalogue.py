@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from detent.definition import load
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.service.arguments import invalid, shown, storable
@@ -29,10 +32,33 @@ def find_definition(
     return row
 
 
+def settled(store: Store, place: tuple[str, str], definition: Definition) -> Definition:
+    """The definition to store and run: the stored one if only pinned holidays differ from it.
+
+    Country calendars are resolved where a definition is made, so the same source gives other
+    dates on a machine whose calendars are newer; the version keeps those it was stored with.
+    """
+    if not definition.body.calendars:
+        return definition
+    row = store.find_definition(*place, definition.name, definition.version)
+    if row is None or row.hash == definition.hash:
+        return definition
+    if _but_calendars(row.body) != _but_calendars(definition.canonical):
+        return definition
+    return load(row.body)
+
+
 def check_definition(definition: object) -> None:
     """Refuse what is no definition; one is made by `sequence`, `parse` or `normalize`."""
     if not isinstance(definition, Definition):
         raise invalid("a definition", "a Definition, or the name of a stored one", definition)
+
+
+def _but_calendars(canonical: bytes) -> bytes:
+    """The rest of a definition, as bytes: in Python 1, 1.0 and True would be equal."""
+    body = msgspec.json.decode(canonical)
+    body.pop("calendars", None)
+    return msgspec.json.encode(body)
 
 
 def _possible(version: object) -> bool:

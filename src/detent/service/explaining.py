@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from detent.kernel.explain import RESOLUTIONS, Explanation, explain
+from detent.kernel.gate.forecast import Forecast, forecast
+from detent.kernel.gate.meters import Timing as GateTiming
 from detent.kernel.ledger import effect_due
 from detent.kernel.places import frontier
 from detent.kernel.recording import program_of
 from detent.model.errors import RequestError
 from detent.ports.store import Page
+from detent.runtime.gates import open_gate
 from detent.service.reading import (
     StoredPrograms,
     check_tenant,
@@ -91,7 +94,19 @@ def explain_instance(
     program = program_of(StoredPrograms(store), snapshot.definition)
     if tick is None:
         tick = max((each.tick for each in store.partitions() if each.p == row.p), default=0)
-    return explain(snapshot, program, timing_of(store), tick)
+    timing = timing_of(store)
+    return explain(snapshot, program, timing, tick, forecasts(store, snapshot, timing, tick))
+
+
+def forecasts(store: Store, snapshot: Snapshot, timing: Timing, tick: int) -> dict[int, Forecast]:
+    """When each ticket of an instance is called, as its tenant's gate stands now."""
+    told: dict[int, Forecast] = {}
+    for token in snapshot.tickets:
+        gate = open_gate(
+            store, snapshot.tenant, GateTiming(timing.epoch_ms, timing.resolution_ms), tick
+        )
+        told[token] = forecast(gate, f"{snapshot.id}:{token}", tick)
+    return told
 
 
 def approvals(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from detent.definition import load
 from detent.kernel.survey import next_due
 from detent.model.errors import RequestError
+from detent.model.ids import SYSTEM
 from detent.service.reading import check_tenant, find_instance, read_snapshot, timing_of
 
 if TYPE_CHECKING:
@@ -85,11 +86,12 @@ class Names:
 
 
 def list_instances(store: Store, page: Page, tenant: str | None) -> Listing:
-    """The next instances that pass the filter, oldest first."""
+    """The next instances that pass the filter, oldest first; the engine's own if asked for."""
     check_tenant(tenant)
     if not 0 < page.limit <= LIST_LIMIT:
         raise RequestError("request.invalid", f"limit must be 1 to {LIST_LIMIT}; got {page.limit}")
-    wanted = page._replace(tenant=tenant or page.tenant, limit=page.limit + 1)
+    hidden = "" if page.namespace == SYSTEM else SYSTEM
+    wanted = page._replace(tenant=tenant or page.tenant, limit=page.limit + 1, without=hidden)
     if tenant is not None and page.tenant not in ("", tenant):
         return Listing(items=(), next=None)
     rows = store.instances(wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from detent.kernel import cron_times
 from detent.kernel.anchor import Anchor, anchor_of, with_signature
 from detent.kernel.chain import GENESIS
 from detent.kernel.debug import Debugger
@@ -14,6 +15,8 @@ from detent.kernel.signature import Check, anchor_message
 from detent.kernel.verify import Known, Verification, verify
 from detent.kernel.whatif import Changes, WhatIf, what_if
 from detent.model import limits
+from detent.model.errors import RequestError
+from detent.model.ids import SYSTEM
 from detent.model.payload import encode_payload
 from detent.ports.store import Page
 from detent.service.arguments import check_flag, invalid
@@ -58,12 +61,30 @@ def recompute_instance(store: Store, instance: str, tenant: str | None) -> list[
     row = find_instance(store, instance, tenant)
 
     def today(kind: str, name: str, extra: Any) -> Any:
+        if kind in (cron_times.NEXT, cron_times.PASSED):
+            return cron_times.computed(kind, name)
+        if kind == "sequence":
+            name, _, namespace = name.rpartition(":")
+            return _newest(store, (row.tenant, namespace), name, None)
         if kind != "child":
             return UNKNOWN  # marks and handlers belong to the process that had them
-        found = store.find_definition(row.tenant, row.namespace, name, extra)
-        return None if found is None else found.hash
+        return _newest(store, (row.tenant, row.namespace), name, extra)
 
-    return recompute(recording_of(store, row), today)
+    changes = recompute(recording_of(store, row), today)
+    return [each for each in changes if not _only_newer_data(each)]
+
+
+def _only_newer_data(change: FactChange) -> bool:
+    """Whether the same instants come out of another release of the zone data."""
+    old, new = change.recorded, change.now
+    if not isinstance(old, dict) or not isinstance(new, dict) or "tzdata" not in old:
+        return False
+    return bool({**old, "tzdata": ""} == {**new, "tzdata": ""})
+
+
+def _newest(store: Store, place: tuple[str, str], name: str, version: Any) -> str | None:
+    found = store.find_definition(*place, name, version)
+    return None if found is None else found.hash
 
 
 def what_if_instance(store: Store, instance: str, tenant: str | None, changes: Changes) -> WhatIf:
@@ -78,7 +99,10 @@ def debug_instance(store: Store, instance: str, tenant: str | None) -> Debugger:
 
 def fork_input(store: Store, instance: str, tenant: str | None, request: ForkRequest) -> Forked:
     """The first input of a fork; with `before` and no seq, at the row that first entered it."""
-    recording = recording_of(store, find_instance(store, instance, tenant))
+    row = find_instance(store, instance, tenant)
+    if row.namespace == SYSTEM:
+        raise RequestError("fork.refused", "the engine's own instances cannot be forked")
+    recording = recording_of(store, row)
     _check_fork(request)
     if request.before and not request.seq:
         seq = entered_at(recording, request.before)

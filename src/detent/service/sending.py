@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from detent.model import limits
 from detent.model.errors import RequestError
-from detent.model.inputs import Commanded, SignalReceived, encode_input
+from detent.model.inputs import Commanded, Configured, SignalReceived, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
 from detent.service.arguments import check_instance, check_text, invalid, storable
@@ -50,4 +50,14 @@ def command_submission(instance: str, verb: Verb, args: Any, id: str, ack: int) 
         raise invalid("a command", f"one of {', '.join(get_args(Verb))}", verb)
     encode_payload(args, where="arguments")
     told = Commanded(verb=verb, id=id, args=args)
+    return Submission(instance, encode_input(told), ack=ack, id=id, ask=True)
+
+
+def configure_submission(instance: str, verb: str, args: Any, id: str, ack: int) -> Submission:
+    """A change of one of the engine's own instances: a tenant's gate, a schedule."""
+    check_instance(instance)
+    check_text("id", id, limits.KEY_CHARS)
+    check_text("a change", verb, limits.NAME_CHARS)
+    encode_payload(args, where="arguments")
+    told = Configured(verb=verb, id=id, args=args)
     return Submission(instance, encode_input(told), ack=ack, id=id, ask=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
-from zoneinfo import available_timezones
 
 import jsonschema_rs
 from msgspec import Raw, Struct
 
+from detent.calendar import check_zone
 from detent.kernel.builtin import MOVES
 from detent.model import limits
 from detent.model.decision import Birth, HandlerSpec
 from detent.model.definition import Definition, Step
 from detent.model.errors import RequestError
-from detent.model.ids import derived_id
+from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import Started, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
@@ -41,6 +40,8 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     auto_approve: bool = False
     policies: tuple[Any, ...] = ()
+    concurrency_key: str | None = None
+    max_concurrency: int = 1
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,8 @@ def start_submission(
         dry_run=request.dry_run,
         auto_approve=request.auto_approve,
         policies=request.policies,
+        concurrency_key=request.concurrency_key,
+        max_concurrency=_concurrency(request),
         seed=now.seed,
     )
     birth = Birth(
@@ -94,6 +97,16 @@ def start_submission(
         key=request.key,
     )
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
+
+
+def _concurrency(request: StartRequest) -> int:
+    """How many instances with the same key may move at once."""
+    most = request.max_concurrency
+    if request.concurrency_key is not None:
+        check_text("concurrency_key", request.concurrency_key, limits.KEY_CHARS)
+    if type(most) is not int or not 1 <= most <= limits.CONCURRENCY:
+        raise invalid("max_concurrency", f"a whole number from 1 to {limits.CONCURRENCY}", most)
+    return most
 
 
 def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
@@ -155,13 +168,12 @@ def check_schema(definition: Definition, data: Any) -> None:
 
 def check_timezone(name: str) -> None:
     """Refuse an unknown time zone; never UTC by silence."""
-    if type(name) is not str or name not in _zones():
+    if type(name) is not str:
         raise invalid("timezone", "an IANA name such as Europe/Paris", name)
-
-
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    try:
+        check_zone(name)
+    except RequestError as error:
+        raise RequestError(error.code, f"timezone: {error.message}") from None
 
 
 def _checked(name: str, value: Any) -> Raw | None:
@@ -177,6 +189,16 @@ def check_labels(tenant: str, namespace: str) -> None:
     """Refuse a tenant or namespace that is no short text."""
     for label, value in (("tenant", tenant), ("namespace", namespace)):
         check_text(label, value, limits.NAME_CHARS)
+
+
+def check_free(name: str, namespace: str) -> None:
+    """Refuse what belongs to the engine: its namespace, and names that begin with its own."""
+    if namespace == SYSTEM or name.startswith(f"{SYSTEM}."):
+        raise RequestError(
+            "request.invalid",
+            f"namespace {SYSTEM!r} and names that begin with '{SYSTEM}.' belong to the engine; "
+            f"choose others than {namespace!r} and {name!r}",
+        )
 
 
 def tick_of(at: dt.datetime | dt.timedelta, now: Moment) -> int:

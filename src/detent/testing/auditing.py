@@ -14,7 +14,7 @@ from detent.model.inputs import EffectDoubted, decode_input
 from detent.ports.store import Page
 from detent.service.proving import verify_store
 from detent.service.reading import StoredBlobs, journal_of, read_snapshot, recording_of
-from detent.testing.driving import Wrong
+from detent.testing.outside import Wrong
 
 if TYPE_CHECKING:
     from detent.ports.store import InstanceRow, Store

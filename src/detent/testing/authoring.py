@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from detent import definition as make
+from detent.testing.authoring_limits import Limiter
 
 HOUR_MS = 3_600_000
 QUARTER_MS = 900_000
@@ -30,6 +31,7 @@ class Traits(NamedTuple):
     pausing: bool  # pauses and policies
     children: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()  # instance ids to send signals to
+    limited: bool = False  # steps ask gates: no end may depend on how long anything takes
 
 
 class Piece(NamedTuple):
@@ -43,11 +45,15 @@ class Piece(NamedTuple):
 class Author:
     """Writes definitions by a seeded chance."""
 
-    def __init__(self, rng: Random, traits: Traits, mark: str = "") -> None:
+    def __init__(
+        self, rng: Random, traits: Traits, mark: str = "", limiter: Limiter | None = None
+    ) -> None:
         """`mark` ends every block's id, so that a child's results are not its parent's."""
         self._rng = rng
         self._traits = traits
         self._mark = mark
+        self._limiter = limiter
+        self._timeless = limiter is not None and not traits.wild
         self._ids = 0
         self._left = 0
 
@@ -82,7 +88,7 @@ class Author:
             self._saga,
             self._graph,
         ]
-        if not self._traits.pausing or self._traits.wild:
+        if self._traits.wild or not (self._traits.pausing or self._timeless):
             kinds += [self._race, self._race]
         if self._traits.children:
             kinds += [self._child, self._child]
@@ -104,7 +110,7 @@ class Author:
     def _wait(self) -> Piece:
         hours = self._rng.randint(1, 3)
         name, id = f"s{self._rng.randint(1, 2)}", self._id("w")
-        match self._rng.randint(0, 3):
+        match self._rng.randint(2 * self._timeless, 3):
             case 0:
                 return Piece([make.wait(id, signal=name)], FOREVER, False)
             case 1:
@@ -142,6 +148,9 @@ class Author:
         if self._traits.pausing and self._odds(0.3):
             more, broken = self._rule(params, may_fail=may_fail)
             hours, fails = hours + more, fails or broken
+        if self._limiter is not None:
+            self._limiter.limit(id, options)
+            hours = FOREVER
         return Piece([make.step(id, handler, **options)], hours, fails)
 
     def _act(self, handler: str, *, may_fail: bool) -> tuple[dict[str, Any], int, bool]:
@@ -164,6 +173,8 @@ class Author:
             "book": ("fails", "lose", "refuse", "unsure"),
             "pay": ("fails", "lose", "refuse", "puzzle"),
         }[handler]
+        if self._limiter is not None:
+            odd = (*odd, "busy", "busy")
         params["act"] = self._rng.choice(odd)
         times = params["times"] = self._rng.randint(1, 2)
         return params, times + spare, False
@@ -183,6 +194,8 @@ class Author:
             else:
                 hours = FOREVER
             options["wait_for_input"] = human
+        if self._timeless:
+            return hours
         if self._odds(0.06) and hours < FOREVER and "retry" not in options:
             options["deadline"] = int(hours + 1) * HOUR_MS + QUARTER_MS
             options["on_deadline_breach"] = {"handler": "post", "params": {"x": 1}}
@@ -328,7 +341,10 @@ class Author:
 
     def _child(self, _depth: int, may_fail: bool) -> Piece:
         name = self._rng.choice(self._traits.children)
-        block = make.sub_sequence(self._id("c"), name, input={"n": "{{data.n}}", "items": [1, 2]})
+        given: dict[str, Any] = {"n": "{{data.n}}", "items": [1, 2]}
+        if self._limiter is not None:
+            given |= {"team": "{{data.team}}", "pool": "{{data.pool}}"}
+        block = make.sub_sequence(self._id("c"), name, input=given)
         if may_fail:
             return Piece([block], FOREVER, True)
         quiet = make.step(self._id("n"), "noop")

@@ -23,9 +23,9 @@ from detent.bootstrap.making import VIRTUAL_EPOCH_MS
 from detent.model.ids import timed_id
 from detent.store.sqlite import NewStore, open_store
 from detent.testing.auditing import Ending, audit, compare
-from detent.testing.driving import Drive, Progress, Wrong
+from detent.testing.driving import Drive, Progress
 from detent.testing.faulty import FaultyStore, Moment, Write
-from detent.testing.outside import Outside
+from detent.testing.outside import Outside, Wrong
 from detent.testing.tearing import (
     KEEPS,
     SECTORS,
@@ -37,7 +37,8 @@ from detent.testing.tearing import (
     survivors,
     write_files,
 )
-from detent.testing.workload import RESOLUTION_MS, World, world_of
+from detent.testing.workload import world_of
+from detent.testing.world import RESOLUTION_MS, World
 
 if TYPE_CHECKING:
     from detent.ports.store import Store

@@ -13,25 +13,27 @@ from detent.kernel.explain import Explanation, explain
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.recording import read_body
 from detent.model.errors import RequestError
+from detent.model.ids import SYSTEM
 from detent.ports.store import Page
+from detent.runtime.settings import WriterSettings
+from detent.service.explaining import forecasts
 from detent.service.reading import StoredPrograms, read_snapshot, timing_of
+from detent.testing.auditing_limits import GateAudit
+from detent.testing.authoring_limits import rescue
 from detent.testing.engines import engine_over
 from detent.testing.faulty import Crash
-from detent.testing.outside import Deed, Outside
+from detent.testing.gate_books import Clock
+from detent.testing.outside import Deed, Outside, Wrong
 from detent.testing.providers import Providers
 
 if TYPE_CHECKING:
     from detent.bootstrap.engine import Engine
     from detent.ports.store import InstanceRow
     from detent.testing.faulty import FaultyStore
-    from detent.testing.workload import Action, World
+    from detent.testing.world import Action, World
 
 CLOSING_ROUNDS = 200
 STANDSTILLS = 2_000
-
-
-class Wrong(Exception):
-    """Something that must hold does not."""
 
 
 class Progress:
@@ -55,6 +57,12 @@ class Drive:
         self._promised: dict[str, tuple[int | None, int]] = {}
         self._engine: Engine
         self._now = 0
+        self._gates: GateAudit | None = None
+        if world.traits.limited:
+            meta = store.meta()
+            clock = Clock(meta.epoch_ms, meta.resolution_ms)
+            self._gates = GateAudit(world, store.connection, clock)
+            store.on_commit = self._gates.read
 
     def run(self) -> None:
         """Open, do everything that is left of the script, close what stands open, and check."""
@@ -66,8 +74,16 @@ class Drive:
                 self._engine.close()
 
     def _open(self) -> None:
-        handlers = Providers(self._outside).handlers()
-        self._engine = engine_over(self._store, handlers, seed=f"world {self._world.seed}")
+        handlers = Providers(self._outside, self._tick).handlers()
+        turns = WriterSettings(max_instances_per_turn=self._world.room)
+        seed = f"world {self._world.seed}"
+        self._engine = engine_over(self._store, handlers, seed=seed, turns=turns)
+
+    def _tick(self) -> int:
+        """What the world's clock shows to a provider that is called."""
+        meta = self._store.meta()
+        now_ms = round(self._engine.now().timestamp() * 1000)
+        return int((now_ms - meta.epoch_ms) // meta.resolution_ms)
 
     def _play(self) -> None:
         script = self._world.script
@@ -82,6 +98,8 @@ class Drive:
         for _ in range(CLOSING_ROUNDS):
             self._drive_to(None)
             if not self._close_one():
+                if self._gates is not None:
+                    self._gates.finish(self._outside)
                 return
         raise Wrong("instances do not end however often they are helped on")
 
@@ -91,7 +109,7 @@ class Drive:
         """Let time pass to a tick, or until nothing is due, standing still at each due tick."""
         for _ in range(STANDSTILLS):
             self._settle()
-            due = self._store.next_due(range(self._store.meta().partitions))
+            due = self._next_due()
             if due is None or (target is not None and due > target):
                 break
             self._now = self._engine.advance(to=max(due, self._now))
@@ -100,6 +118,15 @@ class Drive:
         if target is not None and target > self._now:
             self._now = self._engine.advance(to=target)
             self._settle()
+
+    def _next_due(self) -> int | None:
+        """The next tick at which an instance moves, or somebody in line is called."""
+        everywhere = range(self._store.meta().partitions)
+        own = self._store.next_due(everywhere)
+        dues = [own, *(each.due for each in self._store.gate_dues(everywhere))]
+        if self._gates is not None:
+            dues.append(self._gates.next_look(self._now))
+        return min((due for due in dues if due is not None), default=None)
 
     def _settle(self) -> None:
         """Do all that can be done at this tick, people's decisions included."""
@@ -157,25 +184,36 @@ class Drive:
         engine, args = self._engine, action.args
         match action.verb:
             case "deploy":
-                engine.deploy(self._world.definitions[args["name"]])
+                tenant = args.get("tenant", "default")
+                engine.deploy(self._world.definitions[args["name"]], tenant=tenant)
             case "start":
                 self._start(action)
             case "signal":
                 self._signal(action.instance, args["name"], args.get("payload"), action.id)
             case "command":
                 self._ask(action.instance, args["verb"], None, action.id)
+            case "configure":
+                self._configure(args["door"], args["verb"], args["args"], args["options"])
             case "restart":
                 engine.close()
                 self._open()
 
+    def _configure(self, door: str, verb: str, args: Any, options: Any) -> None:
+        """Change a gate; what is gone already, or was never there, is no matter."""
+        try:
+            getattr(getattr(self._engine, door), verb)(*args, **options)
+        except RequestError as refused:
+            if not refused.code.endswith(".unknown"):
+                raise
+
     def _start(self, action: Action) -> None:
         args = action.args
-        place = self._world.instances.index(action.instance)
         self._engine.start(
             self._world.definitions[args["name"]],
             args["data"],
-            key=f"w{self._world.seed}-{place}",
+            key=args["key"],
             priority=args["priority"],
+            **args.get("options", {}),
         )
 
     def _signal(self, instance: str, name: str, payload: Any, id: str) -> None:
@@ -209,6 +247,11 @@ class Drive:
                 answer = {"value": "yes", "comment": "so be it"}
                 self._signal(row.id, f"human_input:{wait.block}", answer, id)
                 return True
+            if wait.kind == "gate" and "the pool '" in wait.text and wait.due is None:
+                pool = wait.text.partition("the pool '")[2].partition("'")[0]
+                door, verb, args, options = rescue(pool)
+                self._configure(door, verb, args, {**options, "tenant": row.tenant})
+                return True
             if wait.kind == "signal":
                 name = wait.released_by[0].split("'")[1]
                 self._signal(row.id, name, {"from": "help"}, id)
@@ -218,18 +261,23 @@ class Drive:
     # what must hold at a stand-still -------------------------------------------------------------
 
     def _rows(self) -> list[InstanceRow]:
+        """All but the engine's own: a gate stands ready for ever."""
         rows: list[InstanceRow] = self._store.instances(Page(limit=10_000))
-        return rows
+        return [row for row in rows if row.namespace != SYSTEM]
 
     def _explain(self, row: InstanceRow) -> Explanation | None:
         snapshot = read_snapshot(self._store, row)
         if snapshot is None:
             return None
         program = self._programs[snapshot.definition]
-        return explain(snapshot, program, timing_of(self._store), self._now)
+        timing = timing_of(self._store)
+        told = forecasts(self._store, snapshot, timing, self._now)
+        return explain(snapshot, program, timing, self._now, told)
 
     def _stand(self) -> None:
         """Check what was promised at the last stand-still, and note what is promised now."""
+        if self._gates is not None:
+            self._gates.stand(self._now)
         tick, before = self._now, self._promised
         self._promised = {}
         for row in self._rows():
@@ -260,11 +308,15 @@ class Drive:
         """Whoever stands can say what would release it."""
         if told.state == "paused" or told.earliest is not None:
             return
+        if any(wait.kind == "slot" for wait in told.waits):
+            return  # it is held as a whole; the auditor of gates looks whether that is so
         for wait in told.waits:
             if wait.kind == "child":
                 child = self._store.instance(wait.text.split("instance ")[1].split(" ")[0])
                 if child is None or child.state in TERMINAL:
                     raise Wrong(f"{row.id} waits for a child that has ended")
+            elif wait.kind == "gate" and "limit" not in wait.text:
+                continue  # nothing in the pool: the auditor of gates looks whether that is so
             elif wait.kind not in ("signal", "human", "decision", "settling"):
                 raise Wrong(f"stuck: {row.id} stands in {wait.node} for {wait.kind}: {wait.text}")
         if not told.waits:

@@ -24,11 +24,16 @@ def virtual_engine(
 
 
 def engine_over(
-    store: Store, handlers: Any = (), *, policies: Sequence[Any] = (), seed: str = "test"
+    store: Store,
+    handlers: Any = (),
+    *,
+    policies: Sequence[Any] = (),
+    seed: str = "test",
+    **settings: Any,
 ) -> Engine:
     """An engine in virtual time over an open store, such as a `FaultyStore`."""
-    settings = check(Settings(path=":memory:", clock="virtual", seed=seed))
-    parts = Parts(settings, cast("SqliteStore", store))
+    made = check(Settings(path=":memory:", clock="virtual", seed=seed, **settings))
+    parts = Parts(made, cast("SqliteStore", store))
     try:
         parts.open(handlers)
     except BaseException:

@@ -69,6 +69,7 @@ class FaultyStore:
         self.connection = connection
         self.writes = 0
         self.dead = False
+        self.on_commit: Callable[[], None] | None = None
         self._fault = fault
         self._watch = watch
         self._store = SqliteStore(connection, read_meta(connection, "the store under test"), None)
@@ -95,6 +96,8 @@ class FaultyStore:
         if fault is not None and fault.moment != "after":
             self._die_in(write, fault)
         answer = getattr(self._store, method)(*args, **kwargs)
+        if method == "commit" and self.on_commit is not None:
+            self.on_commit()
         if self._watch is not None:
             self._watch(write, "after")
         if fault is not None:

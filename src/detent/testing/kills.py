@@ -28,7 +28,6 @@ from detent.runtime.failpoints import NAMES
 from detent.store.sqlite import open_store
 from detent.testing.auditing import Ending, audit, compare, figures
 from detent.testing.bookkeeper import read_books
-from detent.testing.driving import Wrong
 from detent.testing.engines import virtual_engine
 from detent.testing.killed import (
     LOST,
@@ -39,7 +38,7 @@ from detent.testing.killed import (
     handlers,
     key_of,
 )
-from detent.testing.outside import Outside
+from detent.testing.outside import Outside, Wrong
 from detent.testing.providers import Providers
 
 KILLS_PER_STORY = 5

@@ -10,6 +10,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 
+class Wrong(Exception):
+    """Something that must hold does not."""
+
+
 class Deed(NamedTuple):
     """Something that happened outside."""
 
@@ -19,6 +23,8 @@ class Deed(NamedTuple):
     handler: str
     doubt: str
     result: Any = None
+    tick: int = 0  # of a call, by the world's clock
+    resource: str = ""  # of a call
 
 
 class Books(Protocol):

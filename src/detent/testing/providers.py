@@ -3,12 +3,14 @@
 `act` says how a call goes: ok; fails (definitely, for the first `times` attempts); final; heals (as
 final, until the instance's data says healed); lose (takes effect, then the reply is lost); refuse
 (nothing happens, and the caller cannot know); unsure (as lose, and a query cannot tell at once);
-puzzle (refused, and the person skips it). Everything depends on the effect's key, attempt and data
-only, so that a run with a crash can end as the run without one.
+puzzle (refused, and the person skips it); busy (as fails, and says when to come again). Everything
+depends on the effect's key, attempt and data only, so that a run with a crash can end as the run
+without one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from detent.handlers import (
@@ -28,6 +30,7 @@ from detent.handlers import (
 )
 from detent.testing.outside import Books, Deed
 
+BUSY_S = 1_200
 CLASSES = {
     "note": "repeatable",
     "post": "keyed",
@@ -45,8 +48,10 @@ def place_of(ctx: HandlerContext) -> str:
 class Providers:
     """All handlers of one world, over its record."""
 
-    def __init__(self, outside: Books) -> None:
+    def __init__(self, outside: Books, now: Callable[[], int] = lambda: 0) -> None:
+        """`now` tells the tick of the world's clock."""
         self._outside = outside
+        self._now = now
 
     def handlers(self) -> list[Any]:
         """What an engine registers."""
@@ -73,7 +78,10 @@ class Providers:
         act, times, size = told
         outside, doubt, key = self._outside, CLASSES[name], ctx.key
         before = outside.count("call", key)
-        outside.add(Deed("call", key, place_of(ctx), name, doubt))
+        called = Deed("call", key, place_of(ctx), name, doubt, None, self._now(), ctx.resource)
+        outside.add(called)
+        if act == "busy" and ctx.attempt <= times:
+            raise Failed("too many", retry_after=BUSY_S * times)
         if act == "fails" and ctx.attempt <= times:
             raise Failed(f"attempt {ctx.attempt} is refused")
         if act == "final" or (act == "heals" and not (ctx.data or {}).get("healed")):

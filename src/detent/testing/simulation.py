@@ -30,7 +30,8 @@ from detent.testing.faulty import (
     opened,
 )
 from detent.testing.outside import Outside
-from detent.testing.workload import RESOLUTION_MS, World, world_of
+from detent.testing.workload import world_of
+from detent.testing.world import RESOLUTION_MS, World
 
 if TYPE_CHECKING:
     import apsw

@@ -7,46 +7,35 @@ worlds they do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from random import Random
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from detent.definition import sequence, step
 from detent.model.definition import Definition
 from detent.model.ids import derived_id
-from detent.testing.authoring import HOUR_MS, Author, Piece, Traits
+from detent.model.limits import INSTANCES_PER_TURN
+from detent.testing.authoring import Author, Piece, Traits
+from detent.testing.authoring_limits import Limiter
+from detent.testing.workload_limits import limited_actions, places_of
+from detent.testing.world import (
+    APART,
+    HOUR_TICKS,
+    LATE_HOURS,
+    MINUTE_TICKS,
+    Action,
+    World,
+    command,
+    in_order,
+)
 
-RESOLUTION_MS = 100
-MINUTE_TICKS = 60_000 // RESOLUTION_MS
-HOUR_TICKS = HOUR_MS // RESOLUTION_MS
-APART = 7 * MINUTE_TICKS
-LATE_HOURS = 30  # by then no policy holds anybody back
-
-
-class Action(NamedTuple):
-    """One thing a caller does; repeated after a crash under the same id."""
-
-    tick: int
-    id: str
-    verb: str  # start | signal | command | deploy | restart | idle
-    instance: str = ""
-    args: Mapping[str, Any] = MappingProxyType({})
-
-
-class World(NamedTuple):
-    """Everything that is decided before a run begins."""
-
-    seed: int
-    traits: Traits
-    definitions: dict[str, Definition]
-    script: tuple[Action, ...]
-    instances: tuple[str, ...]
+LIMITED = 3  # every third world asks gates
 
 
 def world_of(seed: int) -> World:
     """The world of a seed, always the same."""
     rng = Random(f"detent world {seed}")
+    if seed % LIMITED == 0:
+        return _limited_world(seed, rng)
     count = rng.choice((1, 1, 1, 2, 2, 3))
     instances = tuple(derived_id("default", "instance", f"w{seed}-{i}") for i in range(count))
     wild = rng.random() < 0.25
@@ -57,15 +46,43 @@ def world_of(seed: int) -> World:
         targets=instances if count > 1 else (),
     )
     definitions = _definitions(rng, traits, count)
-    script = _script(rng, traits, instances)
+    script = _script(rng, traits, instances, seed)
     return World(seed, traits, definitions, script, instances)
 
 
-def _definitions(rng: Random, traits: Traits, count: int) -> dict[str, Definition]:
-    kid = Author(rng, traits._replace(children=(), targets=()), "_kid").body(2)
+def _limited_world(seed: int, rng: Random) -> World:
+    """A world whose steps ask gates, of one tenant or several."""
+    places = places_of(rng, seed)
+    instances = tuple(place.instance for place in places)
+    wild = rng.random() < 0.4
+    traits = Traits(
+        wild=wild,
+        pausing=rng.random() < 0.3,
+        children=("kid",) if rng.random() < 0.3 else (),
+        targets=instances if wild else (),
+        limited=True,
+    )
+    limiter = Limiter(rng)
+    count = rng.choice((1, 1, 2))
+    definitions = _definitions(rng, traits, count, limiter)
+    base, actions = limited_actions(rng, traits, places, count)
+    if wild:
+        for number in range(10, 10 + rng.randint(0, 3)):
+            at = base + rng.choice((0, 1, MINUTE_TICKS, rng.randint(0, 5) * HOUR_TICKS))
+            actions += _deeds(rng, traits, rng.choice(instances), at, number)
+    room = rng.choice((1, 2, 3, INSTANCES_PER_TURN, INSTANCES_PER_TURN))
+    if any(rule.windows for rule in limiter.rules.values()):
+        room = INSTANCES_PER_TURN  # one called too late comes back before others have been called
+    return World(seed, traits, definitions, in_order(actions), instances, limiter.rules, room)
+
+
+def _definitions(
+    rng: Random, traits: Traits, count: int, limiter: Limiter | None = None
+) -> dict[str, Definition]:
+    kid = Author(rng, traits._replace(children=(), targets=()), "_kid", limiter).body(2)
     made = {"kid": _sequence(rng, traits, "kid", kid)}
     for index in range(count):
-        body = Author(rng, traits, f"_{index}").body(rng.randint(2, 4))
+        body = Author(rng, traits, f"_{index}", limiter).body(rng.randint(2, 4))
         made[f"d{index}"] = _sequence(rng, traits, f"d{index}", body)
     return made
 
@@ -84,13 +101,20 @@ def _sequence(rng: Random, traits: Traits, name: str, body: Piece) -> Definition
     return sequence(name, *body.blocks, **options)
 
 
-def _script(rng: Random, traits: Traits, instances: tuple[str, ...]) -> tuple[Action, ...]:
+def _script(
+    rng: Random, traits: Traits, instances: tuple[str, ...], seed: int
+) -> tuple[Action, ...]:
     actions = [Action(0, "deploy:kid", "deploy", args={"name": "kid"})]
     for index, instance in enumerate(instances):
         data: dict[str, Any] = {"n": rng.randint(0, 9), "items": [1, 2]}
         if rng.random() < 0.1:
             data["big"] = "y" * 50_000
-        args = {"name": f"d{index}", "data": data, "priority": rng.choice(("Normal", "High"))}
+        args = {
+            "name": f"d{index}",
+            "data": data,
+            "priority": rng.choice(("Normal", "High")),
+            "key": f"w{seed}-{index}",
+        }
         actions.append(Action(index * APART, f"start:{index}", "start", instance, args))
     for number in range(rng.randint(0, 4)):
         at = rng.randint(0, 5) * HOUR_TICKS + (25 + 8 * number) * MINUTE_TICKS
@@ -101,7 +125,7 @@ def _script(rng: Random, traits: Traits, instances: tuple[str, ...]) -> tuple[Ac
         at = rng.choice((0, APART, HOUR_TICKS // 2, 3 * HOUR_TICKS))
         actions.append(Action(at, f"restart:{number}", "restart"))
     actions.append(Action(LATE_HOURS * HOUR_TICKS, "late", "idle"))
-    return tuple(sorted(actions, key=lambda action: action.tick))
+    return in_order(actions)
 
 
 def _deeds(rng: Random, traits: Traits, instance: str, at: int, number: int) -> list[Action]:
@@ -109,15 +133,11 @@ def _deeds(rng: Random, traits: Traits, instance: str, at: int, number: int) -> 
     signal = Action(at, f"signal:{name}", "signal", instance, {"name": f"s{rng.randint(1, 2)}"})
     update = {"name": "update_context", "payload": {f"told{number}": number, "healed": True}}
     deeds = [[signal], [signal], [Action(at, f"update:{name}", "signal", instance, update)]]
-    deeds.append([_command(at, "cancel", name, instance)])
-    deeds.append([deeds[2][0], _command(at + 1, "retry", name, instance)])
+    deeds.append([command(at, "cancel", name, instance)])
+    deeds.append([deeds[2][0], command(at + 1, "retry", name, instance)])
     if traits.pausing or traits.wild:
         later = at + rng.randint(1, 3) * HOUR_TICKS
-        pause = _command(at, "pause", name, instance)
-        resume = _command(later, "resume", name, instance)
+        pause = command(at, "pause", name, instance)
+        resume = command(later, "resume", name, instance)
         deeds += [[pause, resume], [pause, resume], [pause]]
     return rng.choice(deeds)
-
-
-def _command(tick: int, verb: str, name: str, instance: str) -> Action:
-    return Action(tick, f"{verb}:{name}", "command", instance, {"verb": verb})

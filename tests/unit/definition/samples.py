@@ -165,4 +165,4 @@ EVERY_KIND: dict[str, Any] = {
         },
     ],
 }
-"""One definition that uses every option this release performs."""
+"""One definition that has every kind of block; its hash is golden, so it never changes."""

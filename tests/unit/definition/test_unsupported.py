@@ -10,19 +10,9 @@ from tests.unit.definition.samples import a_sequence, a_step, faults_of
 # shape -> option -> a value of the right form, one of the wrong form, its place and its code
 FORMS = {
     "step": {
-        "rate_limit_key": ("mail", " ", "", "blank"),
-        "send_window": ({"start_hour": 8}, {"start_hour": 24}, ".start_hour", "range"),
         "queue_name": ("q", 1, "", "type"),
         "fallback_handler": ("log", "", "", "blank"),
         "compensation": ({"x": 1}, float("nan"), "", "number"),
-        "pool": ("p", "", "", "blank"),
-    },
-    "delay": {
-        "business_days_only": (True, 1, "", "type"),
-        "jitter": (10, -1, "", "duration"),
-        "holidays": (["2026-12-25"], ["2026-02-30"], "[0]", "date"),
-        "fire_at_local": ("2026-01-31T09:00:00", "2026-01-31 09:00", "", "date"),
-        "timezone": ("Europe/Paris", "Europe/Pariss", "", "timezone"),
     },
     "sequence": {
         "interceptors": (
@@ -37,10 +27,6 @@ FORMS = {
 
 PLACES = {
     "step": ("blocks[0]", lambda options: a_sequence(a_step(**options))),
-    "delay": (
-        "blocks[0].delay",
-        lambda options: a_sequence(a_step(delay={"duration": 1} | options)),
-    ),
     "sequence": ("", lambda options: a_sequence(**options)),
 }
 
@@ -85,11 +71,3 @@ def test_a_handler_that_is_not_built_is_refused_wherever_it_is_named(name):
 @pytest.mark.parametrize("name", ["noop", "log", "sleep", "transform", "human_review", "my.own"])
 def test_other_handlers_are_taken(name):
     assert normalize(a_sequence(a_step(handler=name))).body.blocks[0].handler == name
-
-
-def test_hours_of_a_window_differ_and_days_are_days():
-    same = a_sequence(a_step(send_window={"start_hour": 17}))
-    day = a_sequence(a_step(send_window={"days": [0, 7]}))
-
-    assert ("blocks[0].send_window.end_hour", "definition.range") in faults_of(same)
-    assert ("blocks[0].send_window.days[1]", "definition.range") in faults_of(day)

@@ -23,6 +23,9 @@ MOVES = {
     "cancelled": (),
 }
 
+# Waits that an input ends: an answer, an outcome, a decision, or a change of what is configured.
+RELEASED = ("signal", "human", "child", "effect", "decision", "cron", "service")
+
 
 def journal_of(decision):
     """The journal row as plain data; an input kept as a blob stands as its reference."""
@@ -161,11 +164,7 @@ def check_due(after, decision, tick):
     if after.state in TERMINAL or after.state == "paused" or after.more:
         return
     waits = [frame.wait for frame in frames_of(after.root) if frame.wait is not None]
-    released = [
-        wait
-        for wait in waits
-        if wait.due is not None or wait.kind in ("signal", "human", "child", "effect", "decision")
-    ]
+    released = [wait for wait in waits if wait.due is not None or wait.kind in RELEASED]
     assert len(released) == len(waits), "a wait that nothing can end"
     assert waits or after.effects, "the instance stands and nothing can release it"
     for effect in after.effects:

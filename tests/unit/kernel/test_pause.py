@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from detent.model.inputs import SignalReceived
 from tests.unit.kernel.blocks import (
     call,
     fails,
@@ -289,3 +290,18 @@ def test_a_pause_that_took_effect_another_way_does_not_pause_twice():
     world.finish()
     assert world.state == "completed"
     assert world.states().count("paused") == 1
+
+
+@pytest.mark.req("CORE-STM-7")
+@pytest.mark.parametrize("together", [True, False])
+def test_a_pause_after_another_input_means_the_same_in_one_turn_or_in_two(together):
+    world = run(wait("a", signal="x"), wait("b", signal="y"))
+    told = [SignalReceived(name="custom:x"), SignalReceived(name="pause")]
+    if together:
+        world.tell(*told)
+    else:
+        for each in told:
+            world.tell(each)
+    assert world.state == "waiting"
+    assert world.snap().pause_requested
+    assert len(world.entries("run.pause_requested")) == 1

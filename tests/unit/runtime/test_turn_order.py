@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.definition import step
+from detent.runtime.dues import DueStretch
 from detent.runtime.ready import LOWER_SLOT, ReadyQueue
 from detent.runtime.settings import WriterSettings
 from tests.unit.runtime.writer_rig import Rig
@@ -17,11 +18,11 @@ def names(entries):
 @pytest.mark.req("CORE-SCH-2")
 def test_priority_comes_before_the_due_tick_and_the_due_tick_before_the_id():
     queue = ReadyQueue()
-    queue.add("c", 1, 5)
-    queue.add("b", 1, 5)
-    queue.add("z", 1, 4)
-    queue.add("low", 0, 1)
-    queue.add("critical", 3, 9)
+    queue.add("c", "acme", 1, 5)
+    queue.add("b", "acme", 1, 5)
+    queue.add("z", "acme", 1, 4)
+    queue.add("low", "acme", 0, 1)
+    queue.add("critical", "acme", 3, 9)
     assert names(queue.pick(10)) == ["critical", "z", "b", "c", "low"]
     assert len(queue) == 0
 
@@ -30,11 +31,11 @@ def test_priority_comes_before_the_due_tick_and_the_due_tick_before_the_id():
 def test_what_is_left_over_comes_first_next_time_within_its_priority():
     queue = ReadyQueue()
     for name in ("m", "n", "o"):
-        queue.add(name, 1, 5)
+        queue.add(name, "acme", 1, 5)
     assert names(queue.pick(1)) == ["m"]
     queue.round += 1
-    queue.add("a", 1, 2)
-    queue.add("urgent", 2, 9)
+    queue.add("a", "acme", 1, 2)
+    queue.add("urgent", "acme", 2, 9)
     assert names(queue.pick(10)) == ["urgent", "n", "o", "a"]
 
 
@@ -43,12 +44,12 @@ def test_low_priority_moves_within_a_stated_number_of_slots_under_a_steady_criti
     queue = ReadyQueue()
     low = ["low1", "low2", "low3"]
     for name in low:
-        queue.add(name, 0, 1)
+        queue.add(name, "acme", 0, 1)
     seen = []
     for turn in range(100):
         queue.round += 1
         for each in range(5):
-            queue.add(f"critical-{turn}-{each}", 3, turn)
+            queue.add(f"critical-{turn}-{each}", "acme", 3, turn)
         seen += names(queue.pick(5))
     for before, name in enumerate(low):
         assert seen.index(name) < LOWER_SLOT * (before + 1)
@@ -56,11 +57,11 @@ def test_low_priority_moves_within_a_stated_number_of_slots_under_a_steady_criti
 
 def test_a_turn_cut_short_by_its_budget_uses_up_only_the_slots_it_decided():
     queue = ReadyQueue()
-    queue.add("low", 0, 1)
+    queue.add("low", "acme", 0, 1)
     decided = []
     for turn in range(LOWER_SLOT + 1):
         queue.round += 1
-        queue.add(f"critical-{turn}", 3, 1)
+        queue.add(f"critical-{turn}", "acme", 3, 1)
         picked = queue.pick(500)
         decided += names(picked[:1])
         queue.restore(picked[1:])
@@ -69,23 +70,24 @@ def test_a_turn_cut_short_by_its_budget_uses_up_only_the_slots_it_decided():
 
 def test_an_instance_woken_by_its_due_tick_and_by_an_input_is_queued_once_as_of_the_earlier():
     queue = ReadyQueue()
-    queue.add("x", 1, 9)
-    queue.add("y", 1, 8)
-    queue.wake("x", 1, 3)
-    queue.wake("x", 1, 3)
-    assert queue.due_open == 1
+    queue.add("x", "acme", 1, 9)
+    queue.add("y", "acme", 1, 8)
+    stretch = DueStretch("acme", 1, 3)
+    queue.wake("x", 3, stretch)
+    queue.wake("x", 3, stretch)
+    assert stretch.open == 1
     picked = queue.pick(10)
     assert names(picked) == ["x", "y"]
     assert not queue
     queue.done(picked)
-    assert queue.due_open == 0
+    assert stretch.open == 0
 
 
 def test_inputs_sent_while_an_entry_was_out_follow_its_own_when_it_is_put_back():
     queue = ReadyQueue()
-    queue.add("x", 1, 1).inputs.append("first")
+    queue.add("x", "acme", 1, 1).inputs.append("first")
     picked = queue.pick(10)
-    queue.add("x", 1, 2).inputs.append("second")
+    queue.add("x", "acme", 1, 2).inputs.append("second")
     queue.restore(picked)
     (entry,) = queue.pick(10)
     assert entry.inputs == ["first", "second"]

@@ -38,6 +38,52 @@ def test_a_start_left_by_another_process_is_taken_when_the_writer_is_woken():
     assert rig.check_chain() == 1
 
 
+@pytest.mark.req("SEQ-LIM-5")
+def test_what_one_tenant_left_by_the_hundred_does_not_hold_up_another():
+    rig = Rig(settings=WriterSettings(max_instances_per_turn=20)).open()
+    rig.settle()
+    made = rig.define()
+    for number in range(300):
+        leave(rig, rig.start(made, tenant="acme"), f"a-{number}")
+    few = [rig.start(made, tenant="beta") for _ in range(5)]
+    for number, start in enumerate(few):
+        leave(rig, start, f"b-{number}")
+    rig.control("wake")
+    first = [order.instance for order in rig.turn().orders]
+    assert {start.instance for start in few} <= set(first)
+    assert len(first) == 20
+    assert len(rig.orders(rig.settle())) == 285
+    assert rig.store.arrivals(range(16), 10) == []
+
+
+def test_what_is_queued_already_is_not_read_over_and_over():
+    rig = Rig(mode="wall", settings=WriterSettings(max_instances_per_turn=10)).open()
+    rig.settle()
+    boot = rig.hands.boot
+    rig.clock._boot = lambda: rig.hands.pass_ms(9) or boot()  # a turn has time for two or three
+    made = rig.define()
+    for number in range(400):
+        leave(rig, rig.start(made), f"a-{number}")
+    looks = []
+    rig.writer._parts.store = _looking(rig, looks)
+    rig.control("wake")
+    assert len(rig.orders(rig.settle())) == 400
+    assert max(looks) <= 10 * 6
+    assert sum(looks) < 400 * 10
+
+
+def _looking(rig, looks):
+    class Looking:
+        def __getattr__(self, name):
+            return getattr(rig.store, name)
+
+        def arrivals(self, owned, limit, after):
+            looks.append(limit)
+            return rig.store.arrivals(owned, limit, after)
+
+    return Looking()
+
+
 def test_without_a_wake_up_it_looks_by_itself_after_the_interval():
     rig = Rig(mode="wall").open()
     rig.settle()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from detent.definition import step, wait
+from detent.definition import loop, step, wait
+from detent.model.errors import StoreError
 from detent.runtime.settings import WriterSettings
+from detent.runtime.standstill import stand_still
 from tests.unit.runtime.writer_rig import Rig
 
 
@@ -56,7 +58,7 @@ def test_while_nothing_is_due_the_store_is_not_asked_and_the_loop_may_sleep():
 def _asking(rig, asked):
     class Asked:
         def __getattr__(self, name):
-            if name in ("due", "next_due"):
+            if name in ("due", "stretches", "next_due"):
                 asked.append(name)
             return getattr(rig.store, name)
 
@@ -107,6 +109,93 @@ def test_a_higher_priority_that_falls_due_later_does_not_wait_for_the_whole_back
     rig.turn()
     rig.clock.advance(11)
     assert critical.instance in [order.instance for order in rig.turn().orders]
+
+
+@pytest.mark.req("SEQ-LIM-5")
+def test_the_backlog_of_one_tenant_does_not_hold_up_another_that_falls_due_later():
+    rig = Rig(settings=WriterSettings(max_instances_per_turn=20)).open()
+    early = rig.define("early", [wait("w", duration=1_000), step("a", "work")])
+    late = rig.define("late", [wait("w", duration=1_100), step("a", "work")])
+    rig.send(*[rig.start(early, tenant="acme") for _ in range(400)])
+    few = [rig.start(late, tenant="beta") for _ in range(5)]
+    rig.send(*few)
+    rig.settle()
+    rig.clock.advance(10)
+    assert {order.tenant for order in rig.turn().orders} == {"acme"}
+    rig.clock.advance(11)
+    moved = [order.instance for order in rig.turn().orders]
+    assert {start.instance for start in few} <= set(moved)
+    assert len(moved) == 20
+    assert len(rig.orders(rig.settle())) == 400 + 5 - 2 * 20
+    assert rig.check_chain() == 2 * 405
+
+
+def test_a_turn_asks_for_the_tenants_that_are_due_whoever_else_waits():
+    rig = Rig().open()
+    long = rig.define("long", [wait("w", duration=900_000)])
+    short = rig.define("short", [wait("w", duration=1_000), step("a", "work")])
+    rig.send(*[rig.start(long, tenant=f"tenant-{n}") for n in range(300)])
+    rig.send(rig.start(short, tenant="acme"), rig.start(short, tenant="beta", priority=3))
+    rig.settle()
+    rig.clock.advance(10)
+    asked = []
+    rig.writer._parts.store = _asking(rig, asked)
+    assert len(rig.orders(rig.settle())) == 2
+    assert asked == ["due"]
+    asked.clear()
+    assert rig.writer.next_due() == 9_000
+    assert len(asked) == 1
+
+
+def test_more_tenants_than_a_turn_has_places_fall_due_at_once_and_all_move():
+    rig = Rig(settings=WriterSettings(max_instances_per_turn=10)).open()
+    made = rig.define(blocks=[wait("w", duration=1_000), step("a", "work")])
+    rig.send(*[rig.start(made, tenant=f"tenant-{n % 35}") for n in range(70)])
+    rig.settle()
+    rig.clock.advance(10)
+    moved = [len(decided.orders) for decided in rig.settle()]
+    assert moved[:7] == [10] * 7
+    assert sum(moved) == 70
+
+
+def test_a_store_that_cannot_be_read_for_a_moment_loses_no_due_instance():
+    rig = Rig(mode="wall").open()
+    made = rig.define(blocks=[wait("w", duration=1_000), step("a", "work")])
+    rig.send(*[rig.start(made, tenant=f"tenant-{n % 3}") for n in range(30)])
+    rig.settle()
+    rig.hands.pass_ms(1_000)
+    rig.writer._parts.store = _unreadable(rig)
+    assert rig.turn().held == "store.unavailable"
+    rig.writer._parts.store = rig.store
+    rig.hands.pass_ms(60_000)
+    assert len(rig.orders(rig.settle())) == 30
+
+
+def _unreadable(rig):
+    class Unreadable:
+        def __getattr__(self, name):
+            if name == "due":
+                raise StoreError("store.unavailable", "the disk is away")
+            return getattr(rig.store, name)
+
+    return Unreadable()
+
+
+def test_an_instance_that_yields_is_queued_as_due_so_that_a_refused_caller_takes_nothing_away():
+    """It is due now by its row: an input that is refused in a hold does not take it away."""
+    rig = Rig().open()
+    blocks = [loop("l", "true", step("s", "noop"), max_iterations=5_000), step("a", "work")]
+    start = rig.start(rig.define(blocks=blocks))
+    rig.send(start)
+    rig.turn()
+    entry = rig.writer._parts.queue.get(start.instance)
+    assert entry.due is not None
+    signal = rig.signal(start.instance)
+    entry.inputs.append(signal)
+    stand_still(rig.writer._parts, "store.full", "no room")
+    assert rig.writer._parts.queue.get(start.instance) is entry
+    rig.writer._parts.hold.end()
+    assert len(rig.orders(rig.settle())) == 1
 
 
 @pytest.mark.req("CORE-CLK-6")

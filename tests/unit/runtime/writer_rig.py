@@ -126,14 +126,26 @@ class Rig:
 
     # what is sent
 
-    def start(self, made, *, key=None, priority=1, ack=True, id="", data=None, instance=None):
+    def start(
+        self,
+        made,
+        *,
+        key=None,
+        priority=1,
+        ack=True,
+        id="",
+        data=None,
+        instance=None,
+        tenant="default",
+    ):
         instance = instance or (
-            derived_id("default", "instance", key)
+            derived_id(tenant, "instance", key)
             if key
             else timed_id(EPOCH_MS + next(self.numbers), bytes(10))
         )
         told = Started(
             instance=instance,
+            tenant=tenant,
             definition=made.hash,
             priority=priority,
             data=data or {},
@@ -142,7 +154,7 @@ class Rig:
         )
         birth = Birth(
             id=instance,
-            tenant="default",
+            tenant=tenant,
             namespace="default",
             definition=made.hash,
             priority=priority,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from detent.definition.places import below, field_of, item, quoted
-from detent.definition.shapes.fields import data, text, wrong_type
-from detent.definition.walk import NOTHING, Walk
+from detent.definition.shapes.fields import data, text, words, wrong_type
+from detent.definition.walk import NOTHING, Check, Walk
 from detent.expression import compile_expression, compile_template
 from detent.model.errors import ExpressionError
 
@@ -40,6 +40,19 @@ def template(walk: Walk, path: str, value: Any) -> Any:
         return NOTHING
     _compile_templates(walk, path, value)
     return value
+
+
+def named(most: int) -> Check:
+    """Make the check for a name of at most so many characters that may hold templates."""
+    name = words(most)
+
+    def check(walk: Walk, path: str, value: Any) -> Any:
+        if name(walk, path, value) is NOTHING:
+            return NOTHING
+        _compile_templates(walk, path, value)
+        return value
+
+    return check
 
 
 def templated(walk: Walk, path: str, value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from detent.definition.places import below, did_you_mean, quoted
+from detent.definition.shapes.countries import calendars, pin_calendars
 from detent.definition.shapes.fields import (
     choice,
     data,
@@ -18,7 +19,7 @@ from detent.definition.shapes.fields import (
 )
 from detent.definition.shapes.nesting import blocks, with_own_ids
 from detent.definition.shapes.schemas import schema
-from detent.definition.shapes.step import CALL, handler
+from detent.definition.shapes.step import CALL, handler, pool
 from detent.definition.shapes.times import duration
 from detent.definition.walk import NOTHING, Check, Field, Shape, Walk
 
@@ -84,6 +85,7 @@ SEQUENCE = Shape(
     (
         Field("name", words(), required=True),
         Field("version", whole(0, _INT32), required=True),
+        Field("calendars", calendars, default={}),  # before the blocks that name countries
         Field("blocks", blocks(least=1, empty="sequence has no blocks"), required=True),
         Field("input_schema", schema),
         Field("sla", shaped(_SLA)),
@@ -92,6 +94,8 @@ SEQUENCE = Shape(
         Field("on_cancel", with_own_ids(blocks())),
         Field("policies", listed(shaped(_POLICY)), default=[]),
         Field("mode", choice("lenient", "strict"), default="lenient"),
+        Field("pool", pool),
+        Field("sticky", flag, default=True),
         Field("id", _unhashed(text)),
         Field("tenant_id", _unhashed(text)),
         Field("namespace", _unhashed(text)),
@@ -99,4 +103,5 @@ SEQUENCE = Shape(
         Field("deprecated", _unhashed(flag)),
         Field("status", _unhashed(_STATUS)),
     ),
+    pin_calendars,
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from detent.definition.places import below, item
-from detent.definition.shapes.expressions import error_condition, guard, template, templated
+from detent.definition.shapes.delays import DELAY
+from detent.definition.shapes.expressions import (
+    error_condition,
+    guard,
+    named,
+    template,
+    templated,
+)
 from detent.definition.shapes.fields import (
     data,
     factor,
@@ -22,13 +29,19 @@ from detent.definition.shapes.fields import (
 )
 from detent.definition.shapes.nesting import block_shape
 from detent.definition.shapes.schemas import schema
-from detent.definition.shapes.times import calendar_date, duration, local_time, spread, zone
+from detent.definition.shapes.times import duration, spread
+from detent.definition.shapes.windows import send_window
 from detent.definition.support import UNSUPPORTED_HANDLERS
 from detent.definition.walk import NOTHING, Field, Shape, Walk
-from detent.model.limits import KEY_CHARS
+from detent.model.limits import KEY_CHARS, NAME_CHARS, RATE_LIMIT_KEYS
 
 _INT32 = 2**31 - 1
 _handler_name = words(KEY_CHARS)
+_limit_key = named(KEY_CHARS)
+_limit_list = listed(
+    _limit_key, least=1, most=RATE_LIMIT_KEYS, empty="expected at least one rate limit key"
+)
+pool = named(NAME_CHARS)
 
 
 def handler(walk: Walk, path: str, value: Any) -> Any:
@@ -49,11 +62,18 @@ def _retry_rule(walk: Walk, path: str, out: dict[str, Any], _raw: dict[str, Any]
         walk.fault(below(path, "initial_backoff"), "definition.range", message)
 
 
-def _window_rule(walk: Walk, path: str, out: dict[str, Any], _raw: dict[str, Any]) -> None:
-    start, end = out.get("start_hour", 9), out.get("end_hour", 17)
-    if start == end:
-        message = f"start_hour must differ from end_hour, found {start} for both; change one"
-        walk.fault(below(path, "end_hour"), "definition.range", message)
+def _limits(walk: Walk, path: str, value: Any) -> Any:
+    """Check one key or several; the canonical form of a list of one is that one."""
+    if type(value) is str:
+        return _limit_key(walk, path, value)
+    if type(value) is not list:
+        return wrong_type(walk, path, "a text or a list of texts", value)
+    out = _limit_list(walk, path, value)
+    if out is NOTHING:
+        return NOTHING
+    keys = [(item(path, index), key) for index, key in enumerate(out) if type(key) is str]
+    unique(walk, keys, "rate limit key")
+    return out[0] if len(out) == 1 else out
 
 
 def _choices(walk: Walk, path: str, value: Any) -> Any:
@@ -79,18 +99,6 @@ def _visible(walk: Walk, path: str, value: Any) -> Any:
 
 
 _FIELDS = Shape("context_access.data", (Field("fields", listed(text), required=True),))
-
-_DELAY = Shape(
-    "delay",
-    (
-        Field("duration", duration, required=True),
-        Field("business_days_only", flag, default=False),
-        Field("jitter", spread),
-        Field("holidays", listed(calendar_date), default=[]),
-        Field("fire_at_local", local_time),
-        Field("timezone", zone),
-    ),
-)
 
 _RETRY = Shape(
     "retry",
@@ -133,27 +141,17 @@ _CONTEXT_ACCESS = Shape(
     ),
 )
 
-_SEND_WINDOW = Shape(
-    "send_window",
-    (
-        Field("start_hour", whole(0, 23), default=9),
-        Field("end_hour", whole(0, 23), default=17),
-        Field("days", listed(whole(0, 6)), default=[]),
-    ),
-    _window_rule,
-)
-
 CALL = Shape("call", (Field("handler", handler, required=True), Field("params", templated)))
 
 STEP = block_shape(
     "step",
     Field("handler", handler, required=True),
     Field("params", templated),
-    Field("delay", shaped(_DELAY)),
+    Field("delay", shaped(DELAY)),
     Field("retry", shaped(_RETRY)),
     Field("timeout", duration),
-    Field("rate_limit_key", words(KEY_CHARS)),
-    Field("send_window", shaped(_SEND_WINDOW)),
+    Field("rate_limit_key", _limits),
+    Field("send_window", send_window),
     Field("context_access", shaped(_CONTEXT_ACCESS)),
     Field("cancellable", flag, default=True),
     Field("wait_for_input", shaped(_HUMAN_INPUT)),
@@ -165,5 +163,6 @@ STEP = block_shape(
     Field("output_schema", schema),
     Field("when", guard),
     Field("compensation", data),
-    Field("pool", words()),
+    Field("pool", pool),
+    Field("sticky", flag, default=True),
 )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
+from detent.calendar import check_zone
 from detent.definition.places import field_of, found, quoted
-from detent.definition.shapes.fields import wrong_type
+from detent.definition.shapes.fields import choice, listed, wrong_type
+from detent.definition.walk import NOTHING
+from detent.model.errors import RequestError
 from detent.model.limits import DURATION_MS
 
 if TYPE_CHECKING:
@@ -16,7 +18,13 @@ if TYPE_CHECKING:
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LOCAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,3}")
+_CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
+
+MIDNIGHT = "24:00"
+"""The end of a day; no day begins with it."""
+
+gap = choice("next", "shift", "before")
+fold = choice("first", "second")
 
 
 def duration(walk: Walk, path: str, value: Any) -> Any:
@@ -44,6 +52,36 @@ def calendar_date(walk: Walk, path: str, value: Any) -> Any:
     return _read(walk, path, value, _DATE)
 
 
+_date_list = listed(calendar_date)
+
+
+def calendar_dates(walk: Walk, path: str, value: Any) -> Any:
+    """Check a list of dates; its canonical form has each once, in order."""
+    out = _date_list(walk, path, value)
+    if out is NOTHING or any(type(each) is not str for each in out):
+        return NOTHING
+    return sorted(set(out))
+
+
+def opening_time(walk: Walk, path: str, value: Any) -> Any:
+    """Check a time of day `HH:MM` at which something begins."""
+    return _clock(walk, path, value, last="23:59")
+
+
+def closing_time(walk: Walk, path: str, value: Any) -> Any:
+    """Check a time of day `HH:MM` at which something ends; midnight may be written 24:00."""
+    return _clock(walk, path, value, last=MIDNIGHT)
+
+
+def _clock(walk: Walk, path: str, value: Any, *, last: str) -> Any:
+    if type(value) is not str:
+        return wrong_type(walk, path, "a time of day as text HH:MM", value)
+    if _CLOCK.fullmatch(value) or value == last:
+        return value
+    message = f"expected HH:MM from 00:00 to {last}, found {quoted(value)}; correct it"
+    return walk.fault(path, "definition.date", message)
+
+
 def local_time(walk: Walk, path: str, value: Any) -> Any:
     """Check a local time `YYYY-MM-DDTHH:MM:SS`."""
     return _read(walk, path, value, _LOCAL)
@@ -68,9 +106,6 @@ def zone(walk: Walk, path: str, value: Any) -> Any:
     if type(value) is not str:
         return wrong_type(walk, path, "the name of a time zone", value)
     try:
-        if _ZONE.fullmatch(value):
-            return ZoneInfo(value).key
-    except (KeyError, ValueError, OSError):
-        pass  # ZoneInfoNotFoundError is a KeyError; a directory is an OSError
-    message = f'expected a time zone such as "Europe/Paris", found {quoted(value)}; correct it'
-    return walk.fault(path, "definition.timezone", message)
+        return check_zone(value)
+    except RequestError as error:
+        return walk.fault(path, "definition.timezone", error.message)

@@ -7,6 +7,7 @@ from detent.kernel.blocks import (
     ab_split,
     cancellation_scope,
     for_each,
+    gatekeeper,
     goto,
     graph,
     loop,
@@ -14,6 +15,7 @@ from detent.kernel.blocks import (
     race,
     router,
     saga,
+    schedule,
     step,
     sub_sequence,
     try_catch,
@@ -36,5 +38,7 @@ walk.KINDS.update(
         "wait": wait,
         "graph": graph,
         "goto": goto,
+        "gatekeeper": gatekeeper,
+        "schedule": schedule,
     }
 )

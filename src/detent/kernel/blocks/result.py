@@ -46,7 +46,9 @@ def failed(run: Run, node: Node, frame: Frame, path: str, failure: Failure) -> i
         return give_up(run, node, path, failure)
     run.note("error.occurred", path, {"message": failure.message, "kind": failure.kind})
     frame.phase = "retry"
-    run.wait(frame, path, "retry", run.after(backoff), failure.message[:200])
+    due = run.after(backoff)
+    frame.wanted = due if node.block.send_window is not None else None
+    run.wait(frame, path, "retry", due, failure.message[:200])
     run.note("error.retried", path, {"attempt": frame.attempt + 1})
     return WAIT
 

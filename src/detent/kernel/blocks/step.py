@@ -1,10 +1,11 @@
-"""step: one handler, through the stages guard, delay, policy, person, act, and its retries.
+"""step: one handler, through the stages guard, delay, policy, person, passage, act, and retries.
 
 Stages in call order: `enter` (when, deadline, delay) -> `_judge` (policies) -> `_ask_person` ->
-`_act` (cache, params, built-in move or planned effect) -> `result.finish` or `result.failed`.
-A stage that must stand sets `phase` and a wait; `resume` goes on from there. A frame that waits for
-nothing stands because the instance is paused: in phase "gate" by a policy, which only a person's
-resume passes; in "held", "answered" and "unanswered" before a stage that would act meanwhile.
+`_pass` (windows and the tenant's gate, see `passage`) -> `_act` (cache, params, built-in move or
+planned effect) -> `result.finish` or `result.failed`. A stage that must stand sets `phase` and a
+wait; `resume` goes on from there. A frame that waits for nothing stands because the instance is
+held: in phase "gate" by a policy, which only a person's resume passes; in "held", "answered" (what
+follows is the passage) and "unanswered" before a stage that would act meanwhile.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from detent.expression import Scope, Template
-from detent.kernel import gate, ledger
-from detent.kernel.blocks import person
+from detent.kernel import ledger, policy, timing
+from detent.kernel.blocks import passage, person
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up
 from detent.kernel.bounds import rendered, too_large
 from detent.kernel.builtin import MOVES, Moved, Sleep
@@ -46,8 +47,12 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
     if block.deadline is not None:
         frame.deadline = run.after(block.deadline)
     if block.delay is not None:
+        due = timing.delay_due(run, node, frame, path)
+        if isinstance(due, Failure):
+            return give_up(run, node, path, due)
         frame.phase = "delay"
-        run.wait(frame, path, "delay", run.after(block.delay.duration))
+        frame.wanted = due if block.send_window is not None else None
+        run.wait(frame, path, "delay", due)
         return WAIT
     return _judge(run, node, frame, path)
 
@@ -66,6 +71,8 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         return _due(run, node, frame, path)
     if why == "signal":
         return _answered(run, node, frame, path, value)
+    if why in ("called", "gate"):
+        return _called(run, node, frame, path, why)
     if frame.phase == "policy":
         return _policy_said(run, node, frame, path)
     if why == "skipped":
@@ -74,6 +81,7 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
     if frame.phase == "escalated":
         return _escalated(run, node, frame, path)
     if why == "failed":
+        passage.close_after(run, frame, value)
         return failed(run, node, frame, path, value)
     frame.phase = APPLIED
     return finish(run, node, frame, path, value, merge=run.handler(node.block.handler).merge)
@@ -106,7 +114,7 @@ def _released(run: Run, node: Node, frame: Frame, path: str) -> int:
         case "held":
             return _judge(run, node, frame, path)
         case "answered":
-            return _act(run, node, frame, path)
+            return _pass(run, node, frame, path)
         case "unanswered":
             return _no_answer(run, node, frame, path)
         case _:
@@ -119,7 +127,7 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
         return WAIT
     if run.snapshot.policies:
         acting = node.block.handler not in MOVES
-        index, verdict = gate.judge(run, path, frame.n, acting)
+        index, verdict = policy.judge(run, path, frame.n, acting)
         frame.n = index
         if verdict is None:
             return _ask_policy(run, node, frame, path)
@@ -128,7 +136,29 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
         frame.n = 0
     if frame.attempt == 0 and node.block.wait_for_input is not None:
         return _ask_person(run, node, frame, path)
-    return _act(run, node, frame, path)
+    return _pass(run, node, frame, path)
+
+
+def _pass(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """Through the windows and the gate, unless the output is known already."""
+    block = node.block
+    if block.send_window is None and not node.limits and node.pool is run.program.pool is None:
+        return _act(run, node, frame, path)
+    if node.cache_key is not None and _known(run, node, frame):
+        return _act(run, node, frame, path)
+    stands = passage.clear(run, node, frame, path)
+    return _act(run, node, frame, path) if stands is None else stands
+
+
+def _called(run: Run, node: Node, frame: Frame, path: str, why: str) -> int:
+    """The gate speaks: what the data policies said when it was asked is asked again."""
+    if run.snapshot.policies and not run.held:
+        _, verdict = policy.judge(run, path, 0, acting=False)
+        if verdict is not None and not verdict.allowed:
+            return _refused(run, node, frame, path, verdict)
+    told = passage.called if why == "called" else passage.answered
+    stands = told(run, node, frame, path)
+    return _act(run, node, frame, path) if stands is None else stands
 
 
 def _ask_policy(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -157,18 +187,20 @@ def _ask_policy(run: Run, node: Node, frame: Frame, path: str) -> int:
 def _policy_said(run: Run, node: Node, frame: Frame, path: str) -> int:
     handler = run.snapshot.policies[frame.n]["handler"]
     if run.woken_why == "applied":
-        verdict = gate.read_verdict(run, run.woken_value)
+        verdict = policy.read_verdict(run, run.woken_value)
     else:
         text = run.woken_value.message if isinstance(run.woken_value, Failure) else "it was skipped"
-        verdict = gate.Judgement(False, "fail", f"the policy {handler} could not be asked: {text}")
-    gate.record(run, path, handler, verdict)
+        verdict = policy.Judgement(
+            False, "fail", f"the policy {handler} could not be asked: {text}"
+        )
+    policy.record(run, path, handler, verdict)
     if not verdict.allowed:
         return _refused(run, node, frame, path, verdict)
     frame.n += 1
     return _judge(run, node, frame, path)
 
 
-def _refused(run: Run, node: Node, frame: Frame, path: str, verdict: gate.Judgement) -> int:
+def _refused(run: Run, node: Node, frame: Frame, path: str, verdict: policy.Judgement) -> int:
     if verdict.action == "skip_with_log":
         run.note("step.skipped", path, {"why": "policy", "reason": verdict.reason})
         return DONE
@@ -199,10 +231,11 @@ def _ask_person(run: Run, node: Node, frame: Frame, path: str) -> int:
 def _answered(run: Run, node: Node, frame: Frame, path: str, payload: Any) -> int:
     frame.wait = None
     person.accept(run, node, path, payload)
+    frame.wanted = None
     if run.held:
         frame.phase = "answered"
         return WAIT
-    return _act(run, node, frame, path)
+    return _pass(run, node, frame, path)
 
 
 def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -212,6 +245,9 @@ def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
         return finish(run, node, frame, path, frame.v["slept"], merge=False)
     if kind == "human":
         return _no_answer(run, node, frame, path)
+    if kind == "window":
+        frame.phase = "answered"
+        return WAIT if run.held else _pass(run, node, frame, path)
     return _judge(run, node, frame, path)
 
 
@@ -253,6 +289,9 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
     frame.phase = "act"
     frame.attempt += 1
     run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
+    resource = frame.granted["key"] if frame.granted else ""
+    if resource:
+        run.snapshot.runtime["resource_key"] = resource
     try:
         if node.cache_key is not None:
             cached = _cached(run, node, frame)
@@ -272,7 +311,16 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
         node.table = request  # constant params are encoded once per program
     ledger.plan(
         run,
-        ledger.Plan(path, node.key, block.handler, request, "call", frame.attempt, block.timeout),
+        ledger.Plan(
+            path,
+            node.key,
+            block.handler,
+            request,
+            "call",
+            frame.attempt,
+            block.timeout,
+            resource,
+        ),
         frame,
     )
     return WAIT
@@ -324,6 +372,13 @@ def _cached(run: Run, node: Node, frame: Frame) -> tuple[Any] | None:
         return (run.snapshot.cache[key],)
     frame.v = {"cache": key}
     return None
+
+
+def _known(run: Run, node: Node, frame: Frame) -> bool:
+    try:
+        return _cached(run, node, frame) is not None
+    except ExpressionError:
+        return True  # it fails in the stage that acts, with its own words
 
 
 def _expression_failure(error: ExpressionError) -> Failure:

@@ -20,6 +20,7 @@ from detent.store.sqlite.births import INSERT_INSTANCES, Numbers, insert_missing
 from detent.store.sqlite.conflicts import Contradicted, conflict, fenced
 from detent.store.sqlite.failures import extended_code
 from detent.store.sqlite.flights import delete_flights, insert_marks, insert_tombstones
+from detent.store.sqlite.gates import write_gates
 from detent.store.sqlite.inbox import insert_arrivals, take_arrivals, taken_rows
 from detent.store.sqlite.statements import ManyRows, transaction
 
@@ -216,6 +217,8 @@ def _effect_rows(connection: apsw.Connection, commit: Commit) -> list[str]:
     _write_doubts(connection, commit.doubts, commit.tick)
     for blob in commit.blobs:
         connection.execute(_INSERT_BLOB, blob)
+    if commit.gate_rows or commit.gate_dues:
+        write_gates(connection, commit.gate_rows, commit.gate_dues)
     if commit.seal is not None:
         connection.execute(_INSERT_SEAL, commit.seal)
     return marked

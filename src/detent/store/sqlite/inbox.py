@@ -1,4 +1,8 @@
-"""Arrivals: left by anybody in any order, taken by the writer in the order of `n`."""
+"""Arrivals: left by anybody in any order, taken by the writer in the order of `n`.
+
+A look is shared between the tenants that have some waiting, so that one who left thousands is not
+in the way of another. Whose an arrival is says the row of its instance.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,25 @@ if TYPE_CHECKING:
     from detent.ports.store import NewArrival
 
 _INSERT_ARRIVALS = ManyRows(
-    "INSERT INTO arrival(id, p, inst, body) VALUES",
-    "(?, ?, ?, ?)",
+    "INSERT INTO arrival(id, p, inst, body, tenant) VALUES",
+    "(?, ?, ?, ?, coalesce(?, (SELECT tenant FROM instance WHERE id = ?), ''))",
     "ON CONFLICT(id) DO NOTHING RETURNING id",
 )
+# One step down the index leads from a tenant to the next.
+_TENANTS = """
+WITH RECURSIVE has(tenant) AS (
+    SELECT min(tenant) FROM arrival INDEXED BY arrival_waiting
+    WHERE body IS NOT NULL AND tenant >= ?
+    UNION ALL
+    SELECT (
+        SELECT min(tenant) FROM arrival INDEXED BY arrival_waiting
+        WHERE body IS NOT NULL AND tenant > has.tenant)
+    FROM has WHERE has.tenant IS NOT NULL)
+SELECT tenant FROM has WHERE tenant IS NOT NULL LIMIT ?
+"""
 _WAITING = """
-SELECT n, id, p, inst, body FROM arrival INDEXED BY arrival_waiting
-WHERE body IS NOT NULL $here ORDER BY n LIMIT ?
+SELECT n, id, p, inst, body, tenant FROM arrival INDEXED BY arrival_waiting
+WHERE body IS NOT NULL AND tenant = ? AND n > ? $here ORDER BY n LIMIT ?
 """
 # The first verdict stays: the same id asked again gets the same answer.
 _TAKE_ARRIVALS = ManyRows(
@@ -63,7 +79,8 @@ def insert_arrivals(connection: apsw.Connection, arrivals: Sequence[NewArrival])
     """Insert or nothing, inside a transaction: the ids that were new."""
     flat: list[Any] = []
     for arrival in arrivals:
-        flat += (arrival.id, arrival.p, arrival.instance, arrival.body)
+        tenant = None if arrival.birth is None else arrival.birth.tenant
+        flat += (arrival.id, arrival.p, arrival.instance, arrival.body, tenant, arrival.instance)
     return [row[0] for row in _INSERT_ARRIVALS.fetch(connection, flat)]
 
 
@@ -80,10 +97,33 @@ def taken_rows(taken: Sequence[tuple[str, Verdict | None]], tick: int) -> list[A
     return flat
 
 
-def arrivals(connection: apsw.Connection, here: str, limit: int) -> list[Arrival]:
-    """What waits to be taken, in order."""
-    rows = rows_of(connection, _WAITING.replace("$here", here), (limit,))
-    return [Arrival._make(row) for row in rows]
+def arrivals(connection: apsw.Connection, here: str, limit: int, after: str) -> list[Arrival]:
+    """What waits to be taken, shared between the tenants, of each in its order."""
+    sql = _WAITING.replace("$here", here)
+    found: dict[str, list[Arrival]] = {t: [] for t in _tenants(connection, limit, after)}
+    hungry, left = list(found), limit
+    while hungry and left:
+        share = max(left // len(hungry), 1)
+        served, hungry = hungry[:left], []
+        for tenant in served:
+            rows = found[tenant]
+            more = rows_of(connection, sql, (tenant, rows[-1].n if rows else 0, share))
+            rows += map(Arrival._make, more)
+            left -= len(more)
+            if len(more) == share:
+                hungry.append(tenant)
+    return [row for rows in found.values() for row in rows]
+
+
+def _tenants(connection: apsw.Connection, limit: int, after: str) -> list[str]:
+    """So many tenants with waiting arrivals, from the one after a name on and round again."""
+    beyond = [row[0] for row in rows_of(connection, _TENANTS, (after, limit + 1))]
+    last = [after] if after in beyond[:1] else []
+    found = beyond[len(last) :]
+    if len(found) < limit:
+        before = (row[0] for row in rows_of(connection, _TENANTS, ("", limit)))
+        found += [tenant for tenant in before if tenant < after]
+    return [*found, *last][:limit]
 
 
 def verdicts(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Verdict | None]:

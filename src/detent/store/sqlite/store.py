@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from detent.store.sqlite import catalogue, inbox, ownership, readiness, views
+from detent.store.sqlite import catalogue, gates, inbox, ownership, readiness, views
 from detent.store.sqlite import flights as flight_rows
 from detent.store.sqlite.checkpoint import Checkpointer
 from detent.store.sqlite.commit import commit_turn
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from detent.model.decision import Verdict
+    from detent.ports.due import DuePage, DueQuery, Stretch
     from detent.ports.store import (
         Arrival,
         Commit,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
         DefinitionRow,
         DoubtRow,
         Flight,
+        GateDue,
+        GateRow,
         InstanceRow,
         JournalRow,
         Loaded,
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
         Owner,
         Page,
         Partition,
-        Ready,
         Seal,
         TurnRow,
     )
@@ -123,19 +125,31 @@ class SqliteStore:
     # the turn
 
     @_translated
-    def arrivals(self, partitions: Sequence[int], limit: int) -> list[Arrival]:
-        """What waits to be taken, in order."""
-        return inbox.arrivals(self._connection, self._here(partitions), limit)
+    def arrivals(self, partitions: Sequence[int], limit: int, after: str = "") -> list[Arrival]:
+        """What waits to be taken, shared between the tenants, of each in its order."""
+        return inbox.arrivals(self._connection, self._here(partitions), limit, after)
 
     @_translated
-    def due(self, partitions: Sequence[int], tick: int, limit: int) -> list[Ready]:
-        """Due instances by priority descending, due, id."""
-        return readiness.due(self._connection, self._here(partitions), tick, limit)
+    def stretches(self, partitions: Sequence[int]) -> list[Stretch]:
+        """Every stretch with its earliest due tick, by tenant and priority."""
+        return readiness.stretches(self._connection, self._here(partitions))
+
+    @_translated
+    def due(
+        self, partitions: Sequence[int], tick: int, queries: Sequence[DueQuery]
+    ) -> list[DuePage]:
+        """What is due of each stretch asked for, by due tick and id."""
+        return readiness.due(self._connection, self._here(partitions), tick, queries)
 
     @_translated
     def next_due(self, partitions: Sequence[int]) -> int | None:
         """The earliest due tick of all waiting instances."""
-        return readiness.next_due(self._connection, self._here(partitions))
+        return min((stretch.due for stretch in self.stretches(partitions)), default=None)
+
+    @_translated
+    def any_due(self, partitions: Sequence[int]) -> bool:
+        """Whether a user's instance has a due tick."""
+        return readiness.any_due(self._connection, self._here(partitions))
 
     @_translated
     def busy(self, partitions: Sequence[int], after: int, limit: int) -> list[int]:
@@ -156,6 +170,16 @@ class SqliteStore:
     def flights(self, effects: Sequence[str]) -> dict[str, Flight]:
         """The marks and tombstones there are, by effect."""
         return flight_rows.flights(self._connection, effects)
+
+    @_translated
+    def gate_rows(self, tenant: str) -> list[GateRow]:
+        """Everything stored of a tenant's gate."""
+        return gates.gate_rows(self._connection, tenant)
+
+    @_translated
+    def gate_dues(self, partitions: Sequence[int]) -> list[GateDue]:
+        """The gates of these partitions that have a due tick."""
+        return gates.gate_dues(self._connection, self._here(partitions))
 
     @_translated
     def verdict(self, arrival: str) -> tuple[bool, Verdict | None]:
@@ -251,7 +275,7 @@ class SqliteStore:
 
     @_translated
     def count_states(self, tenant: str) -> dict[str, int]:
-        """How many instances of a tenant, or of all, are in each state."""
+        """How many instances of a tenant, or of all, are in each state, without the engine's."""
         return views.count_states(self._connection, tenant)
 
     @_translated

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from detent.model.ids import SYSTEM
 from detent.ports.store import DoubtRow, InstanceRow, JournalRow, Seal, TurnRow
 from detent.store.sqlite.statements import row_of, rows_of
 
@@ -20,6 +21,9 @@ SELECT n, id, p, tenant, ns, definition, state, prio, due, busy, key, parent, cr
 FROM instance
 """
 _COUNT_STATES = "SELECT state, count(*) FROM instance {where} GROUP BY state ORDER BY state"
+# The literal lets SQLite use the partial index.
+_OWN = f"INDEXED BY instance_own WHERE ns = '{SYSTEM}'"
+_COUNT_OWN = f"SELECT state, count(*) FROM instance {_OWN} {{tenant}} GROUP BY state"
 _JOURNAL = """
 SELECT pos, inst, seq, turn, tick, snapshot_digest, digest, body, head FROM journal
 """
@@ -59,6 +63,11 @@ def instances(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
     """The next instances after a number that pass the filter, by number."""
     values: list[Any] = [page.after]
     conditions = "n > ?"
+    if page.without:
+        conditions += " AND ns <> ?"
+        values.append(page.without)
+    if page.namespace == SYSTEM and not page.parent:
+        return _own(connection, page)
     for column, value in (("ns", page.namespace), ("definition", page.definition)):
         if value:
             conditions += f" AND {column} = ?"
@@ -78,6 +87,21 @@ def instances(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
     return [_instance_row(row) for row in rows_of(connection, sql, (*values, page.limit))]
 
 
+def _own(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
+    """The engine's own instances: so few that the rest of the filter needs no index."""
+    sql = f"{_INSTANCE} {_OWN} AND n > ?"
+    values: list[Any] = [page.after]
+    for column, value in (("tenant", page.tenant), ("definition", page.definition)):
+        if value:
+            sql += f" AND {column} = ?"
+            values.append(value)
+    if page.states:
+        sql += f" AND state IN ({', '.join('?' * len(page.states))})"
+        values += page.states
+    found = rows_of(connection, f"{sql} ORDER BY n LIMIT ?", (*values, page.limit))
+    return [_instance_row(row) for row in found]
+
+
 def _by_state(
     connection: apsw.Connection, page: Page, conditions: str, values: list[Any]
 ) -> list[InstanceRow]:
@@ -94,9 +118,14 @@ def _by_state(
 
 
 def count_states(connection: apsw.Connection, tenant: str) -> dict[str, int]:
-    """How many instances of a tenant, or of all, are in each state."""
+    """How many instances of a tenant, or of all, are in each state; the engine's own are not."""
+    values = (tenant,) if tenant else ()
     sql = _COUNT_STATES.format(where="WHERE tenant = ?" if tenant else "")
-    return dict(rows_of(connection, sql, (tenant,) if tenant else ()))
+    counts = dict(rows_of(connection, sql, values))
+    own = _COUNT_OWN.format(tenant="AND tenant = ?" if tenant else "")
+    for state, count in rows_of(connection, own, values):
+        counts[state] -= count
+    return {state: count for state, count in counts.items() if count}
 
 
 def journal(connection: apsw.Connection, n: int, after_seq: int, limit: int) -> list[JournalRow]:

@@ -2,8 +2,7 @@
 
 Data policies are functions of (step, snapshot) in the literal table `POLICIES`. Users' own policies
 are handlers: `next_policy` hands them out one by one and the verdict comes back as an input;
-whatever is not a clear "allowed" is not allowed (fail closed). The tenant's limits will ask its
-Gate here.
+whatever is not a clear "allowed" is not allowed (fail closed).
 """
 
 from __future__ import annotations

@@ -1,0 +1,285 @@
+"""`detent pool`: pools of mailboxes, keys or numbers, with weights, caps and warm-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import click
+from msgspec import to_builtins
+
+from detent.cli.invocation import Invocation, pass_invocation, shared
+from detent.cli.limits import TENANT, asking
+from detent.cli.reader import reading
+from detent.cli.screen import Cell, Screen, Table
+from detent.cli.shown import plural
+from detent.model.errors import RequestError
+from detent.service.gate_views import PoolView, ResourceView, find_pool, list_pools
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STRATEGIES = ("weighted", "round_robin", "random")
+_BAR = 20
+
+
+@click.group()
+@shared
+def pool() -> None:
+    """Share work between mailboxes, keys or numbers."""
+
+
+@pool.command(name="list")
+@shared
+@pass_invocation
+def list_(options: Invocation) -> None:
+    """List the pools of a tenant."""
+    with reading(options) as reader:
+        found = list_pools(reader.store, reader.tenant or TENANT, reader.now_ms)
+    table = Table(
+        columns=("pool", "strategy", "resources", "used today", "of", "waiting"),
+        rows=[
+            (each.name, each.strategy, _count(each), _used(each), _today(each), str(each.waiting))
+            for each in found
+        ],
+        right=("used today", "of", "waiting"),
+        empty="no pools; make one with `detent pool create NAME`",
+    )
+    options.emit(
+        {"pools": [to_builtins(each) for each in found]}, lambda screen: screen.table(table)
+    )
+
+
+@pool.command()
+@click.argument("name")
+@shared
+@pass_invocation
+def show(options: Invocation, name: str) -> None:
+    """Show a pool: each resource, what it may do today, how far its warm-up is."""
+    with reading(options) as reader:
+        found = find_pool(reader.store, reader.tenant or TENANT, name, reader.now_ms)
+    options.emit(to_builtins(found), lambda screen: _show(screen, found))
+
+
+@pool.command()
+@click.argument("name")
+@click.option("--strategy", type=click.Choice(STRATEGIES), default="weighted", show_default=True)
+@shared
+@pass_invocation
+def create(options: Invocation, name: str, strategy: str) -> None:
+    """Make a pool, or change the strategy of one."""
+    with asking(options) as door:
+        made = door.pools.create(name, strategy, tenant=options.tenant or TENANT)
+    _answer(options, "create", name, to_builtins(made), strategy)
+
+
+def _fields(command: Command) -> Command:
+    """The options that say something about a resource."""
+    options = (
+        click.option("--weight", type=int, help="Its share in a weighted pool.  [default: 1]"),
+        click.option("--daily-cap", type=int, help="At most so many a day; 0 is no cap."),
+        click.option("--warmup-days", type=int, help="Days in which the cap rises to --daily-cap."),
+        click.option("--warmup-start-cap", type=int, help="The cap of the first day."),
+        click.option("--warmup-start", metavar="DATE", help="The first day.  [default: today]"),
+        click.option("--warmup-schedule", metavar="CAPS", help="A cap for each day: 5,10,20."),
+        click.option("--timezone", metavar="ZONE", help="Where its days begin.  [default: UTC]"),
+        click.option("--name", "label", metavar="TEXT", help="For people.  [default: its key]"),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.argument("resource_key", metavar="KEY")
+@click.option("--id", "id_", metavar="ID", help="Its id in the pool.  [default: its key]")
+@_fields
+@shared
+@pass_invocation
+def add(options: Invocation, name: str, resource_key: str, id_: str | None, **given: Any) -> None:
+    """Add a resource; one with that id is changed to what is said here."""
+    fields = _given(given)
+    with asking(options) as door:
+        tenant = options.tenant or TENANT
+        made = door.pools.add(name, resource_key, id=id_, tenant=tenant, **fields)
+    _answer(options, "add", f"{name} {made.id}", to_builtins(made), _about(made))
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.argument("id_", metavar="ID")
+@_fields
+@shared
+@pass_invocation
+def update(options: Invocation, name: str, id_: str, **given: Any) -> None:
+    """Change some fields of a resource; the others stay."""
+    fields = _given(given)
+    if not fields:
+        raise click.UsageError("Say what to change, such as --weight 3.")
+    _update(options, "update", name, id_, fields)
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.argument("id_", metavar="ID")
+@shared
+@pass_invocation
+def enable(options: Invocation, name: str, id_: str) -> None:
+    """Let a resource take part again."""
+    _update(options, "enable", name, id_, {"enabled": True})
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.argument("id_", metavar="ID")
+@shared
+@pass_invocation
+def disable(options: Invocation, name: str, id_: str) -> None:
+    """Pass a resource over until it is enabled."""
+    _update(options, "disable", name, id_, {"enabled": False})
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.argument("id_", metavar="ID")
+@shared
+@pass_invocation
+def remove(options: Invocation, name: str, id_: str) -> None:
+    """Take a resource out of a pool."""
+    with asking(options) as door:
+        door.pools.remove(name, id_, tenant=options.tenant or TENANT)
+    _answer(options, "remove", f"{name} {id_}", {"pool": name, "id": id_})
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@shared
+@pass_invocation
+def delete(options: Invocation, name: str) -> None:
+    """Remove a pool with its resources."""
+    with asking(options) as door:
+        door.pools.delete(name, tenant=options.tenant or TENANT)
+    _answer(options, "delete", name, {"name": name})
+
+
+def _update(options: Invocation, verb: str, name: str, id: str, fields: dict[str, Any]) -> None:
+    with asking(options) as door:
+        made = door.pools.update(name, id, tenant=options.tenant or TENANT, **fields)
+    _answer(options, verb, f"{name} {id}", to_builtins(made), _about(made))
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """The fields that were named, as Python has them."""
+    fields = {name: value for name, value in options.items() if value is not None}
+    if "label" in fields:
+        fields["name"] = fields.pop("label")
+    if "warmup_schedule" in fields:
+        fields["warmup_schedule"] = _caps(fields["warmup_schedule"])
+    return fields
+
+
+def _caps(text: str) -> list[int] | None:
+    """The caps of a schedule; an empty text takes it away."""
+    try:
+        return [int(each) for each in text.split(",")] if text.strip() else None
+    except ValueError:
+        raise RequestError(
+            "request.invalid", f"--warmup-schedule must be caps such as 5,10,20; got {text!r}"
+        ) from None
+
+
+def _answer(
+    options: Invocation, verb: str, what: str, made: dict[str, Any], about: str = ""
+) -> None:
+    def show(screen: Screen) -> None:
+        screen.line(
+            Cell("done  ", "green"), f"{verb} {what}", Cell(f"  {about}" if about else "", "")
+        )
+
+    options.emit({"request": verb, **made}, show)
+
+
+# as people read it --------------------------------------------------------------------------------
+
+
+def _show(screen: Screen, found: PoolView) -> None:
+    waiting = f", {found.waiting:,} waiting" if found.waiting else ""
+    about = f"  {found.strategy}, {_count(found)}{waiting}"
+    screen.line(Cell(found.name, "bold"), Cell(about, "bright_black"))
+    screen.table(
+        Table(
+            columns=(
+                "id",
+                "key",
+                "weight",
+                "state",
+                "used today",
+                "of",
+                "daily cap",
+                "warm-up",
+                "zone",
+            ),
+            rows=[_row(screen, each) for each in found.resources],
+            empty=f"no resources; add one with `detent pool add {found.name} KEY`",
+            right=("weight", "used today", "of", "daily cap"),
+        )
+    )
+
+
+def _row(screen: Screen, each: ResourceView) -> tuple[str | Cell, ...]:
+    return (
+        each.id,
+        each.resource_key if each.resource_key != each.id else "",
+        str(each.weight),
+        Cell("enabled", "green") if each.enabled else Cell("disabled", "bright_black"),
+        f"{each.used_today or 0:,}",
+        _cap(each.cap_today),
+        _cap(each.daily_cap or None),
+        _warmup(screen, each),
+        each.timezone,
+    )
+
+
+def _warmup(screen: Screen, each: ResourceView) -> Cell:
+    """How far the warm-up is: `━━━───── day 3 of 28`."""
+    days = len(each.warmup_schedule or ()) or each.warmup_days
+    if not days or each.warmup_start is None or each.today is None:
+        return Cell("")
+    done = (each.today - each.warmup_start).days
+    if done < 0:
+        return Cell(f"from {each.warmup_start}", "bright_black")
+    if done >= days:
+        return Cell("done", "green")
+    full, rest = ("━", "─") if screen.wide else ("#", ".")
+    part = (done + 1) * _BAR // days
+    return Cell(f"{full * part}{rest * (_BAR - part)} day {done + 1} of {days}", "yellow")
+
+
+def _count(found: PoolView) -> str:
+    off = sum(not each.enabled for each in found.resources)
+    return plural(len(found.resources), "resource") + (f", {off} disabled" if off else "")
+
+
+def _used(found: PoolView) -> str:
+    return f"{sum(each.used_today or 0 for each in found.resources):,}"
+
+
+def _today(found: PoolView) -> str:
+    caps = [each.cap_today for each in found.resources if each.enabled]
+    return "unlimited" if None in caps else f"{sum(cap or 0 for cap in caps):,}"
+
+
+def _cap(cap: int | None) -> str:
+    return "unlimited" if cap is None else f"{cap:,}"
+
+
+def _about(made: ResourceView) -> str:
+    return ", ".join(_facts(made))
+
+
+def _facts(made: ResourceView) -> Iterator[str]:
+    if not made.enabled:
+        yield "disabled"
+    yield f"weight {made.weight}"
+    if made.cap_today is not None:
+        yield f"{made.cap_today:,} today"

@@ -1,0 +1,1 @@
+"""A tenant's Gate: limits, pools and concurrency keys, asked all or none."""

@@ -1,0 +1,37 @@
+"""Forecast: when a ticket is called if nothing else happens, by letting a copy of the gate run.
+
+The copy serves everybody ahead in the order the gate itself would, so the instant is the true one:
+no estimate, and no second set of rules that could differ.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from detent.kernel.gate.gate import Gate
+
+ROUNDS = 200_000
+ROOM = 10_000
+
+
+class Forecast(NamedTuple):
+    """What holds a ticket, and the tick at which it is called; None when only a change frees it."""
+
+    rule: str
+    at: int | None
+
+
+def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
+    """Run a gate of one's own until a ticket is called; the gate is used up by it."""
+    rule = gate.rule_of(ticket, tick)
+    for _ in range(ROUNDS):
+        due = gate.next_due()
+        if due is None or not rule:
+            break
+        tick = max(due, tick)
+        for call in gate.call(tick, ROOM):
+            name = f"{call.instance}:{call.token}"
+            if name == ticket:
+                return Forecast(rule, tick)
+            gate.take(name, tick)
+    return Forecast(rule, None)

@@ -1,0 +1,215 @@
+"""The Gate of one tenant: everything a step names is granted at once, or the step stands in line.
+
+Theory of operation. `ask` grants when all rules are free and nobody is entitled before; otherwise
+the ask becomes a ticket in a line (see `lines`). At the start of each turn `call` looks at the
+rules that have become free, counts a grant for each ticket that fits, and names its instance; that
+instance is stepped in the same turn and takes the grant (`take`). A ticket that is called and not
+taken keeps what was counted for it until its instance takes or leaves it. `leave` and `let_go` give
+back; `configure` makes every line look anew.
+
+It is pure: a tick goes in, answers and changed rows come out. Rows are written in the commit of
+the turn that asked, so a crash forgets a grant together with the step that used it. A gate read
+from its rows takes back what was called and not taken: those tickets are called anew.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from detent.kernel.gate.asks import Answer, Ask, Call
+from detent.kernel.gate.config import Config
+from detent.kernel.gate.lines import Ticket
+from detent.kernel.gate.meters import Grant, Meters, RowKey, Rule, Timing
+from detent.kernel.gate.rows import Place, Row, read_rows, write_ticket
+from detent.kernel.gate.waiting import Waiting
+
+_DEFERRED = "deferred"
+
+
+class Gate:
+    """Limits, pools and concurrency keys of a tenant, and who waits for them."""
+
+    def __init__(
+        self, timing: Timing, config: Config, rows: list[Row] | None = None, tick: int = 0
+    ) -> None:
+        self.meters = Meters(timing, config)
+        self._line = Waiting(self.meters)
+        self._called: dict[str, Ticket] = {}
+        self._fresh: dict[str, Ticket] = {}  # called, and its row does not say so yet
+        self._n = 0
+        self._read(read_rows(self.meters, rows or []), tick)
+
+    # asking --------------------------------------------------------------------------------------
+
+    def ask(self, ask: Ask, tick: int) -> Answer:
+        """Grant an ask now, or give it a place in line."""
+        if ask.pool and ask.pool not in self.meters.config.pools:
+            return self._no_pool(ask)
+        if ask.ticket in self._line.tickets or ask.ticket in self._called:
+            return self.take(ask.ticket, tick)
+        if ask.slot:  # who asks for a key does not think to have it
+            self.let_go(ask.slot, ask.instance, tick)
+        needs = self._line.needs_of(ask)
+        rule, at = self._line.last(needs, tick)
+        if at <= tick and self._line.uncontended(needs, tick):
+            return _granted(self.meters.consume(ask, tick), "")
+        self._n += 1
+        ticket = Ticket(ask, self._n, name_of(rule, self.meters), needs)
+        write_ticket(self.meters, ticket)
+        self._line.stand(ticket, tick)
+        return Answer(state=_DEFERRED, rule=ticket.rule)
+
+    def take(self, name: str, tick: int) -> Answer:
+        """Take what a ticket was called for; deferred while it was not called."""
+        ticket = self._called.pop(name, None)
+        if ticket is None:
+            waiting = self._line.tickets.get(name)
+            return Answer(state=_DEFERRED, rule=waiting.rule if waiting is not None else "")
+        self.meters.rows[("ask", name, 0)] = None
+        ask, grant = ticket.ask, ticket.grant
+        if ask.pool and ask.pool not in self.meters.config.pools:
+            self._give_back(ticket, tick)
+            return self._no_pool(ask)
+        if grant is None:
+            return Answer(state="late", rule=ticket.rule)
+        used = grant if grant.tick == tick else self._count_anew(ask, grant, tick)
+        if used is None:
+            return Answer(state="late", rule=ticket.rule)
+        return _granted(used, self._why(ticket))
+
+    def leave(self, name: str, tick: int) -> None:
+        """A ticket is wanted no longer; what was counted for it is free again."""
+        ticket = self._called.pop(name, None)
+        if ticket is not None:
+            self._give_back(ticket, tick)
+        elif not self._line.leave(name, tick):  # it was granted, and the answer found nobody
+            instance, _, token = name.rpartition(":")
+            key, _ = self.meters.holders.get(instance, ("", 0))
+            self.let_go(key, instance, tick, int(token))
+            return
+        self.meters.rows[("ask", name, 0)] = None
+
+    def let_go(self, key: str, instance: str, tick: int, token: int = 0) -> None:
+        """An instance stands or has ended: its concurrency key is free for the next."""
+        if self.meters.let_go(key, instance, token):
+            self._line.announce(("slot", key, ""), tick)
+
+    def close(self, key: str, until: int) -> None:
+        """Somebody outside asked not to be called before a tick."""
+        self.meters.close(key, until)
+
+    def open(self, key: str, tick: int) -> None:
+        """A closing is over before its time."""
+        if self.meters.open(key):
+            self._line.look_again(tick)
+
+    def configure(self, config: Config, tick: int) -> None:
+        """Another configuration; it holds for those who wait already."""
+        self.meters.configure(config)
+        for name, ticket in self._called.items():
+            if ticket.grant is not None:
+                ticket.grant = self.meters.still_counted(ticket.grant)
+                self._fresh[name] = ticket
+        self._line.reconsider(tick)
+
+    # serving -------------------------------------------------------------------------------------
+
+    def call(self, tick: int, room: int) -> list[Call]:
+        """Count a grant for every ticket that fits now, at most `room`, and name them."""
+        served = self._line.serve(tick, room)
+        for ticket in served:
+            self._called[ticket.ask.ticket] = self._fresh[ticket.ask.ticket] = ticket
+        return [Call(each.ask.instance, each.ask.token, each.ask.priority) for each in served]
+
+    def next_due(self) -> int | None:
+        """The tick at which somebody may be called; None while only a change can free a rule."""
+        return self._line.due()
+
+    def waiting(self) -> int:
+        """How many stand in line, or were called and have not come yet."""
+        return len(self._line.tickets) + len(self._called)
+
+    def called(self, name: str) -> bool:
+        """Whether a ticket was called and not taken yet."""
+        return name in self._called
+
+    def called_any(self) -> bool:
+        """Whether some were called and have not taken it yet."""
+        return bool(self._called)
+
+    def rule_of(self, name: str, tick: int) -> str:
+        """What holds a ticket now; empty when it does not wait."""
+        ticket = self._line.tickets.get(name)
+        if ticket is None:
+            return ""
+        rule, at = self._line.last(ticket.needs, tick)
+        return name_of(rule if at > tick else self._line.watched(ticket), self.meters)
+
+    def take_rows(self) -> dict[RowKey, bytes | None]:
+        """The rows changed since the last time; None removes one."""
+        for name, ticket in self._fresh.items():
+            if name in self._called:  # most have come in the same turn
+                write_ticket(self.meters, ticket)
+        self._fresh = {}
+        rows, self.meters.rows = self.meters.rows, {}
+        return rows
+
+    def changed(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self.meters.rows or self._fresh)
+
+    # inside --------------------------------------------------------------------------------------
+
+    def _read(self, places: list[Place], tick: int) -> None:
+        """Let stored tickets stand, in the order they came."""
+        for place in places:
+            self._n = max(self._n, place.n)
+            if place.grant is not None:
+                self.meters.give_back(place.ask, place.grant)
+        for ask, n, rule, passed, grant in places:
+            ticket = Ticket(ask, n, rule, self._line.needs_of(ask), passed)
+            if grant is not None:
+                write_ticket(self.meters, ticket)
+            self._line.stand(ticket, tick)
+
+    def _count_anew(self, ask: Ask, grant: Grant, tick: int) -> Grant | None:
+        """Let a grant count from a later tick, when it is really used.
+
+        None when something it needs is taken or closed by then: its window or day is over.
+        """
+        self.meters.give_back(ask, grant)
+        same = replace(ask, sticky=grant.resource)
+        if self._line.last(self._line.needs_of(same), tick)[1] <= tick:
+            return self.meters.consume(same, tick)
+        self._line.look_again(tick)
+        return None
+
+    def _give_back(self, ticket: Ticket, tick: int) -> None:
+        if ticket.grant is not None:
+            self.meters.give_back(ticket.ask, ticket.grant)
+            self._line.look_again(tick)
+
+    def _no_pool(self, ask: Ask) -> Answer:
+        return Answer(state="refused", rule=f"pool:{ask.pool}", why="there is no such pool")
+
+    def _why(self, ticket: Ticket) -> str:
+        kind, _, key = ticket.rule.partition(":")
+        if kind == "limit" and key not in self.meters.config.limits and key not in self.meters.shut:
+            return f"the limit {key!r} it waited for was deleted"
+        return ""
+
+
+def name_of(rule: Rule, meters: Meters) -> str:
+    """A rule as people read it."""
+    kind, key, pool = rule
+    if kind == "slot":
+        return f"key:{key}"
+    if kind == "resource":
+        found = meters.config.pools.get(pool)
+        resource = found.resources.get(key) if found is not None else None
+        return f"resource:{key if resource is None else resource.resource_key}"
+    return f"{kind}:{key}"
+
+
+def _granted(grant: Grant, why: str) -> Answer:
+    return Answer(state="granted", resource=grant.resource, key=grant.key, why=why)

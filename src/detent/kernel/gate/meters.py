@@ -1,0 +1,296 @@
+"""Meters: what a tenant has used of its limits, resources and concurrency keys.
+
+`free_at` tells when a rule lets one more pass: a tick (0 or past means now), or NEVER while only a
+change can free it. `consume` counts a grant on all rules of an ask, `give_back` undoes that. Every
+number changed is also a row to write, so that memory and store never tell different stories.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import NamedTuple
+
+from detent.calendar import instant_of, local_of
+from detent.kernel.gate.asks import Ask
+from detent.kernel.gate.config import Config, Pool, Resource, cap_on
+from detent.kernel.gate.rotation import Rotation
+from detent.kernel.gate.stamps import Stamps
+
+NEVER = (1 << 62) - 1
+DAYS_AHEAD = 400  # how far ahead capacity is looked for
+
+RowKey = tuple[str, str, int]  # kind, key, at
+Rule = tuple[str, str, str]  # what kind, its key, and the pool of a resource
+
+
+class Timing(NamedTuple):
+    """How ticks are instants."""
+
+    epoch_ms: int
+    resolution_ms: int
+
+    def ms_of(self, tick: int) -> int:
+        """The instant of a tick."""
+        return self.epoch_ms + tick * self.resolution_ms
+
+    def tick_at(self, ms: int) -> int:
+        """The first tick not before an instant."""
+        return max(0, -(-(ms - self.epoch_ms) // self.resolution_ms))
+
+    def span(self, ms: int) -> int:
+        """How many ticks a grant counts in a window."""
+        return -(-ms // self.resolution_ms) + 1
+
+
+class Grant(NamedTuple):
+    """What was counted for an ask, and when."""
+
+    tick: int
+    resource: str = ""
+    key: str = ""
+    day: int = 0
+    used: tuple[str, ...] = ()  # the limits it was counted on
+
+
+class Meters:
+    """All counters of one tenant."""
+
+    def __init__(self, timing: Timing, config: Config) -> None:
+        self.timing = timing
+        self.used: dict[str, Stamps] = {}
+        self.days: dict[tuple[str, int], int] = {}  # place of a resource, day -> grants
+        self.counters: dict[str, int] = {}  # pool -> place in its rotation
+        self.shut: dict[str, int] = {}  # limit or resource key -> tick it opens at
+        self.held: dict[str, int] = {}  # concurrency key -> how many hold it
+        self.holders: dict[str, tuple[str, int]] = {}  # instance -> its key, token it came with
+        self.streaks: dict[Rule, int] = {}  # served in a row while a lower priority waited
+        self.rows: dict[RowKey, bytes | None] = {}  # changed since the last commit
+        self._today: dict[str, tuple[int, int, int]] = {}  # zone -> first tick, end tick, day
+        self.configure(config)
+
+    def configure(self, config: Config) -> None:
+        """Work by another configuration from now on."""
+        self.config = config
+        for key in [key for key in self.used if key not in config.limits]:
+            for tick in self.used.pop(key).ticks():
+                self.rows[("use", key, tick)] = None
+        self._spans = {key: self.timing.span(each.window_ms) for key, each in config.limits.items()}
+        self._rotations: dict[str, Rotation] = {}
+
+    # when ----------------------------------------------------------------------------------------
+
+    def limit_free_at(self, key: str, tick: int) -> int:
+        """When a limit lets one more pass; a key that nobody limits always does."""
+        shut = self.shut.get(key, 0)
+        if 0 < shut <= tick:
+            self.open(key)
+        limit = self.config.limits.get(key)
+        if limit is None:
+            return shut
+        if 0 < shut <= tick:
+            self.open(key)
+        if limit.closed_until_ms is not None:
+            shut = max(shut, self.timing.tick_at(limit.closed_until_ms))
+        stamps = self.used.get(key)
+        if stamps is None:
+            return shut
+        span = self._spans[key]
+        for gone in stamps.expire(tick - span):
+            self.rows[("use", key, gone)] = None
+        return max(shut, stamps.free_at(limit.max, span))
+
+    def resource_free_at(self, pool: str, id: str, tick: int) -> int:
+        """When a resource of a pool can take one more."""
+        found = self.config.pools.get(pool)
+        resource = found.resources.get(id) if found is not None else None
+        if resource is None or not resource.enabled:
+            return NEVER
+        free = self.limit_free_at(resource.resource_key, tick)
+        if resource.daily_cap or resource.warmup_start is not None:
+            free = max(free, self._cap_free_at(place_of(pool, id), resource, tick))
+        return free
+
+    def pool_free_at(self, name: str, tick: int) -> int:
+        """When the first of a pool's resources can take one more."""
+        pool = self.config.pools.get(name)
+        if pool is None:
+            return 0  # refused at once, not waited for
+        first = NEVER
+        for id in pool.resources:
+            at = self.resource_free_at(name, id, tick)
+            if at <= tick:
+                return at  # one is enough, and there may be a thousand
+            first = min(first, at)
+        return first
+
+    def pinned(self, ask: Ask) -> bool:
+        """Whether an ask must have its own resource; one that was taken out binds nobody."""
+        pool = self.config.pools.get(ask.pool) if ask.resource else None
+        resource = pool.resources.get(ask.resource) if pool is not None else None
+        return resource is not None and resource.enabled
+
+    def slot_free_at(self, key: str, slots: int) -> int:
+        """Now while fewer than `slots` hold the key, else when one of them lets go."""
+        return 0 if self.held.get(key, 0) < slots else NEVER
+
+    def shortest(self, limits: tuple[str, ...], pool: str) -> int:
+        """The shortest window among some limits and those of a pool's resources; 0: there is none.
+
+        Whoever needs all of them finds, once the others are free, the last one free by then.
+        """
+        found = self.config.pools.get(pool)
+        keys = [] if found is None else [each.resource_key for each in found.resources.values()]
+        spans = [self._spans[key] for key in (*limits, *keys) if key in self._spans]
+        return min(spans, default=0)
+
+    def _cap_free_at(self, place: str, resource: Resource, tick: int) -> int:
+        day, end = self._day(resource.timezone, tick)
+        cap = cap_on(resource, dt.date.fromordinal(day))
+        if cap is None or self.days.get((place, day), 0) < cap:
+            return 0
+        for ahead in range(1, DAYS_AHEAD):
+            cap = cap_on(resource, dt.date.fromordinal(day + ahead))
+            if cap is None or cap > 0:
+                return end if ahead == 1 else self._midnight(resource.timezone, day + ahead)
+        return NEVER
+
+    def _day(self, zone: str, tick: int) -> tuple[int, int]:
+        """The day of a tick in a zone, and the tick at which the next one begins."""
+        known = self._today.get(zone)
+        if known is None or not known[0] <= tick < known[1]:
+            day = local_of(self.timing.ms_of(tick), zone).toordinal()
+            known = (tick, self._midnight(zone, day + 1), day)
+            self._today[zone] = known
+        return known[2], known[1]
+
+    def _midnight(self, zone: str, day: int) -> int:
+        return self.timing.tick_at(instant_of(dt.datetime.fromordinal(day), zone))
+
+    # how much ------------------------------------------------------------------------------------
+
+    def consume(self, ask: Ask, tick: int) -> Grant:
+        """Count one grant on everything an ask names; all of it is free."""
+        keys = ask.limits
+        id, key, day = "", "", 0
+        if ask.slot:
+            self.hold(ask.slot, ask.instance, ask.token)
+            self.rows[("slot", ask.instance, ask.token)] = ask.slot.encode()
+        if ask.pool:
+            pool = self.config.pools[ask.pool]
+            id = self._choose(ask, pool, tick)
+            key = pool.resources[id].resource_key
+            day = self._day(pool.resources[id].timezone, tick)[0]
+            self._count_day(place_of(ask.pool, id), day, 1)
+            keys = keys if key in keys else (*keys, key)
+        return Grant(tick, id, key, day, tuple(each for each in keys if self._use(each, tick)))
+
+    def give_back(self, ask: Ask, grant: Grant) -> None:
+        """Undo a grant that nobody took."""
+        for key in grant.used:
+            self._unuse(key, grant.tick)
+        if ask.slot:
+            self.let_go(ask.slot, ask.instance, ask.token)
+        if grant.resource:
+            self._count_day(place_of(ask.pool, grant.resource), grant.day, -1)
+
+    def still_counted(self, grant: Grant) -> Grant:
+        """A grant without the limits that were deleted since."""
+        return grant._replace(used=tuple(key for key in grant.used if key in self.used))
+
+    def hold(self, key: str, instance: str, token: int) -> None:
+        """An instance holds a concurrency key."""
+        self.held[key] = self.held.get(key, 0) + 1
+        self.holders[instance] = (key, token)
+
+    def let_go(self, key: str, instance: str, token: int = 0) -> bool:
+        """An instance holds a concurrency key no longer; False when it did not, by that token."""
+        held, since = self.holders.get(instance, ("", 0))
+        if held != key or token not in (0, since):
+            return False
+        del self.holders[instance]
+        self.held[key] -= 1
+        if not self.held[key]:
+            del self.held[key]
+        self.rows[("slot", instance, since)] = None
+        return True
+
+    def set_streak(self, rule: Rule, streak: int) -> None:
+        """Remember how many were served in a row while a lower priority waited."""
+        if streak:
+            self.streaks[rule] = streak
+        elif self.streaks.pop(rule, 0) == 0:
+            return
+        self.rows[("fair", rule_text(rule), 0)] = b"%d" % streak if streak else None
+
+    def close(self, key: str, until: int) -> None:
+        """Let nothing pass a key before a tick."""
+        if until > self.shut.get(key, 0):
+            self.shut[key] = until
+            self.rows[("shut", key, 0)] = b"%d" % until
+
+    def open(self, key: str) -> bool:
+        """End a closing; False when there was none."""
+        self.rows[("shut", key, 0)] = None
+        return self.shut.pop(key, None) is not None
+
+    def _choose(self, ask: Ask, pool: Pool, tick: int) -> str:
+        def free(id: str) -> bool:
+            return self.resource_free_at(ask.pool, id, tick) <= tick
+
+        for wanted in (ask.resource, ask.sticky):
+            if wanted and free(wanted):
+                return wanted
+        rotation = self._rotations.get(ask.pool)
+        if rotation is None:
+            rotation = self._rotations[ask.pool] = Rotation(pool)
+        counter = self.counters.get(ask.pool, 0)
+        if pool.strategy == "random":
+            found = rotation.chance(ask.ticket, free)
+        else:
+            found = rotation.pick(counter, free)
+        id, after = found if found is not None else ("", counter)
+        if after != counter:
+            self.counters[ask.pool] = after
+            self.rows[("turn", ask.pool, 0)] = b"%d" % after
+        return id
+
+    def _use(self, key: str, tick: int) -> bool:
+        if key not in self.config.limits:
+            return False
+        stamps = self.used.get(key)
+        if stamps is None:
+            stamps = self.used[key] = Stamps()
+        self.rows[("use", key, tick)] = b"%d" % stamps.add(tick)
+        return True
+
+    def _unuse(self, key: str, tick: int) -> None:
+        stamps = self.used.get(key)
+        if stamps is not None:
+            left = stamps.remove(tick)
+            self.rows[("use", key, tick)] = b"%d" % left if left else None
+
+    def _count_day(self, place: str, day: int, by: int) -> None:
+        count = self.days.get((place, day), 0) + by
+        self.days[(place, day)] = count
+        self.rows[("day", place, day)] = b"%d" % count
+        if count == 1 and by > 0:
+            self.days.pop((place, day - 2), None)
+            self.rows[("day", place, day - 2)] = None
+
+
+def place_of(pool: str, id: str) -> str:
+    """A resource among all of the tenant's: ids are unique within a pool only."""
+    return f"{len(pool)}:{pool}:{id}"
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule as the key of a row."""
+    kind, key, pool = rule
+    return f"{kind}:{len(key)}:{key}:{pool}"
+
+
+def rule_of_text(text: str) -> Rule:
+    """The rule of a row's key."""
+    kind, length, rest = text.split(":", 2)
+    end = int(length)
+    return (kind, rest[:end], rest[end + 1 :])

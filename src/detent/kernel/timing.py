@@ -1,0 +1,247 @@
+"""When a step may go on: the target of its delay, and the verdict of its send windows.
+
+Both ask the calendar, whose answers change with the zone data of the machine. So each answer is a
+computed fact, `{"ms", "zone", "tzdata"}`: recorded with the turn, and on replay taken from there.
+`ms` is always the instant of a tick, since a step acts on ticks only and a target between two of
+them could fall on the next day. A delay that asks nothing of the calendar leaves no fact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from detent.calendar import (
+    Span,
+    Window,
+    business_instant,
+    closing,
+    instant_of,
+    is_business_day,
+    is_open,
+    jittered,
+    last_closing,
+    next_opening,
+    tzdata_version,
+)
+from detent.kernel.failure import Failure
+from detent.kernel.program import Node
+from detent.kernel.run import Run
+from detent.model.definition import Delay, SendWindow
+from detent.model.errors import RequestError
+from detent.model.snapshot import Frame
+
+_DAY_MINUTES = 1_440
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_TRIES = 64  # openings looked at before windows count as shorter than a tick
+
+
+class Windows(NamedTuple):
+    """The send windows of a step, compiled for one zone of an instance."""
+
+    all: tuple[Window, ...]
+    late_ms: tuple[int, ...]
+    zones: str
+
+
+def delay_due(run: Run, node: Node, frame: Frame, path: str) -> int | Failure:
+    """The tick at which the delay of a step ends, or why the calendar cannot tell."""
+    delay: Delay = node.block.delay
+    dated = delay.business_days_only or delay.fire_at_local is not None
+    if not dated and delay.jitter is None:
+        return run.after(delay.duration)
+    offset = 0 if delay.jitter is None else _offset(run, frame, path, delay.jitter)
+    if not dated:
+        return run.after(max(0, delay.duration + offset))
+    zone = delay.timezone or run.snapshot.timezone
+    key = f"calendar:delay:{path}:{run.snapshot.generation}"
+    fact = _told(run, key, zone, lambda: {"ms": _target(run, node, zone, offset)})
+    return _refusal(fact) if "error" in fact else run.at_ms(fact["ms"])
+
+
+def window_due(run: Run, node: Node, frame: Frame, path: str, wanted: int) -> int | Failure | None:
+    """None when a step may act now, else the tick of the next opening, or why there is none.
+
+    `wanted` is the tick at which the step first wanted to act. If the windows were open at some
+    time since, it may act late, as long as each that is closed by now has not been so for longer
+    than its `send_late_within`.
+    """
+    key = f"calendar:window:{path}:{frame.attempt}:{wanted}"
+    fact = _told(run, key, run.snapshot.timezone, lambda: _verdict(run, node, wanted))
+    if "error" in fact:
+        return _refusal(fact)
+    if fact["ms"] is None:
+        message = f"the send windows leave no instant to act in ({fact['zone']}); widen them"
+        return Failure(message=message, kind="definition", code="calendar.window")
+    return None if fact["ms"] <= run.now_ms() else run.at_ms(fact["ms"])
+
+
+def window_closes(run: Run, node: Node) -> int | None:
+    """The first tick at which the windows, open now, are closed; None when they are not open."""
+    windows = _windows(run, node)
+    now = run.now_ms()
+    end = closing(windows.all, now) if is_open(windows.all, now) else None
+    return None if end is None else run.at_ms(end)
+
+
+def _told(run: Run, key: str, zone: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What the calendar says, with the zone and the version of the zone data it is said by."""
+
+    def ask() -> dict[str, Any]:
+        try:
+            said = make()
+        except RequestError as error:
+            said = {"ms": None, "code": error.code, "error": error.message}
+        return {"zone": zone, **said, "tzdata": tzdata_version()}
+
+    fact: dict[str, Any] = run.computed(key, ask)
+    return fact
+
+
+def _refusal(fact: dict[str, Any]) -> Failure:
+    return Failure(message=fact["error"], kind="definition", code=fact["code"])
+
+
+# delays ------------------------------------------------------------------------------------------
+
+
+def _target(run: Run, node: Node, zone: str, offset: int) -> int:
+    delay: Delay = node.block.delay
+    now = run.now_ms()
+    if delay.fire_at_local is None:
+        ms = now + delay.duration
+    else:
+        local = datetime.fromisoformat(delay.fire_at_local)
+        ms = max(now, instant_of(local, zone, delay.gap, delay.fold))
+    if not delay.business_days_only:
+        return _on_tick(run, ms + offset)
+    holidays = _holidays(run, node)
+    ms = _on_tick(run, ms)
+    moved = _on_tick(run, business_instant(ms, zone, holidays, delay.gap, delay.fold))
+    while moved != ms:  # a tick may be the first of a day that is free again
+        ms = moved
+        moved = _on_tick(run, business_instant(ms, zone, holidays, delay.gap, delay.fold))
+    if offset:
+        ms = max(now, jittered(ms, offset, zone, holidays))
+        moved = _on_tick(run, ms)
+        if moved != ms and not is_business_day(moved, zone, holidays):
+            return moved - run.facts.resolution_ms
+        return moved
+    return ms
+
+
+def _on_tick(run: Run, ms: int) -> int:
+    return run.ms_of(run.at_ms(ms))
+
+
+def _holidays(run: Run, node: Node) -> frozenset[str]:
+    """The step's and its country's, and those of the instance's config."""
+    config = run.snapshot.config
+    named = config.get("holidays") if isinstance(config, dict) else None
+    if named is None:
+        return node.holidays
+    if not isinstance(named, list) or any(type(date) is not str for date in named):
+        message = "expected config.holidays to be a list of dates YYYY-MM-DD; correct it"
+        raise RequestError("calendar.date", message)
+    return node.holidays.union(named)
+
+
+def _offset(run: Run, frame: Frame, path: str, spread: int) -> int:
+    """Within plus or minus the spread, from the instance and the place alone."""
+    snapshot = run.snapshot
+    words = (snapshot.seed, snapshot.id, path, str(frame.n), str(snapshot.generation))
+    point = hashlib.sha256("\x00".join(words).encode()).digest()[:8]
+    return int.from_bytes(point, "big") % (2 * spread + 1) - spread
+
+
+# windows -----------------------------------------------------------------------------------------
+
+
+def _verdict(run: Run, node: Node, wanted: int) -> dict[str, Any]:
+    windows = _windows(run, node)
+    now = run.now_ms()
+    if is_open(windows.all, now):
+        return {"ms": now, "zone": windows.zones}
+    if any(windows.late_ms) and _just_missed(run, windows, wanted):
+        return {"ms": now, "zone": windows.zones, "late": True}
+    return {"ms": _next_tick(run, windows, now), "zone": windows.zones}
+
+
+def _next_tick(run: Run, windows: Windows, ms: int) -> int | None:
+    """The instant of the first tick at which the windows are open."""
+    for _ in range(_TRIES):
+        opening = next_opening(windows.all, ms)
+        if opening is None:
+            return None
+        ms = _on_tick(run, opening)
+        if is_open(windows.all, ms):
+            return ms
+    return None
+
+
+def _just_missed(run: Run, windows: Windows, wanted: int) -> bool:
+    now = run.now_ms()
+    chance = next_opening(windows.all, run.ms_of(wanted))
+    if chance is None or chance > now:
+        return False
+    for window, late_ms in zip(windows.all, windows.late_ms, strict=True):
+        if not is_open((window,), now):
+            closed = last_closing((window,), now)
+            if closed is None or now - closed >= late_ms:
+                return False
+    return True
+
+
+def _windows(run: Run, node: Node) -> Windows:
+    zone = run.snapshot.timezone
+    windows: Windows | None = node.windows.get(zone)
+    if windows is None:
+        named = node.block.send_window
+        named = named if isinstance(named, tuple) else (named,)
+        calendars = run.program.definition.body.calendars
+        compiled = tuple(compile_window(window, zone, calendars) for window in named)
+        windows = Windows(
+            compiled,
+            tuple(window.send_late_within for window in named),
+            ", ".join(dict.fromkeys(window.zone for window in compiled)),
+        )
+        node.windows[zone] = windows
+    return windows
+
+
+def compile_window(
+    window: SendWindow, zone: str, calendars: Mapping[str, tuple[str, ...]]
+) -> Window:
+    """A send window as the calendar takes it; `zone` is the instance's, for one without its own."""
+    pinned = calendars.get(window.country or "", ())
+    return Window(
+        spans=_spans(window),
+        zone=window.timezone or zone,
+        holidays=frozenset((*window.holidays, *pinned)),
+        gap=window.gap,
+        fold=window.fold,
+    )
+
+
+def _spans(window: SendWindow) -> tuple[Span, ...]:
+    if window.hours:
+        return tuple(
+            _span(day, *map(_minutes, span.split("-")))
+            for day, name in enumerate(_WEEKDAYS)
+            for span in window.hours.get(name, ())
+        )
+    start, end = window.start_hour * 60, window.end_hour * 60
+    if window.start is not None and window.end is not None:
+        start, end = _minutes(window.start), _minutes(window.end)
+    return tuple(_span(day, start, end) for day in window.days or range(7))
+
+
+def _span(day: int, start: int, end: int) -> Span:
+    return Span(day, start, end if end > start else end + _DAY_MINUTES)
+
+
+def _minutes(text: str) -> int:
+    hours, _, minutes = text.partition(":")
+    return int(hours) * 60 + int(minutes)
