@@ -46,13 +46,14 @@ from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
 from detent.model.link import Control, Decided, Submission
-from detent.ports.store import DefinitionRow, NewArrival
+from detent.ports.store import NewArrival
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
+from detent.service.catalogue import definition_row
 from detent.service.starting import Moment, StartRequest, start_submission
 from detent.store.sqlite import SqliteStore, open_store
 
@@ -191,16 +192,7 @@ class Parts:
 
     def put_definition(self, definition: Definition, tenant: str, namespace: str) -> None:
         """Store a definition for a tenant and namespace."""
-        row = DefinitionRow(
-            definition.hash,
-            tenant,
-            namespace,
-            definition.name,
-            definition.version,
-            definition.canonical,
-            False,
-            self._clock.wall_ms(),
-        )
+        row = definition_row(definition, (tenant, namespace), self._clock.wall_ms())
         self.write(lambda store: store.put_definition(row))
         self._known.add((definition.hash, tenant, namespace))
 
