@@ -53,6 +53,7 @@ _WRITER = {
     "stale_instance_threshold_secs": "How often the writer looks for dispatchers that have gone.",
     "cache_bytes": "Encoded snapshots kept in memory.",
     "seal_every_turns": "Turns, over all partitions, from one seal to the next.",
+    "errand": "Only what is asked for moves; waits, lines and calls are left to another engine.",
 }
 
 

@@ -2,7 +2,8 @@
 
 It leaves arrivals and waits for their verdicts, so the owner decides everything. `reach` gives
 whichever is right: a visitor while somebody owns the store, else an engine without handlers that
-carries the request out and goes away again.
+carries the request out and goes away again. Such an engine is on an errand: it lets no wait end, no
+schedule fire and nobody in line pass, since nobody here could make the calls that follow.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from detent.model.link import Submission
 from detent.model.snapshot import decode_snapshot
 from detent.ports.store import InstanceRow, NewArrival
 from detent.runtime.clock import wall_time_ms
+from detent.runtime.settings import WriterSettings
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
@@ -359,7 +361,7 @@ def _door(path: str | Path, timeout_ms: int, seal_key: str | Path | None) -> Eng
         return visitor
     visitor.close()
     try:
-        return Engine(path, seal_key=seal_key)
+        return Engine(path, seal_key=seal_key, turns=WriterSettings(errand=True))
     except StoreError as error:
         if error.code != "store.owned":
             raise
