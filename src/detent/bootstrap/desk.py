@@ -62,6 +62,10 @@ class EngineDesk:
         """The handlers of this process."""
         return self._parts.registry.specs()
 
+    def workers(self) -> bool:
+        """Whether steps of unknown handlers wait for external workers."""
+        return False
+
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""
         return self._parts.held

@@ -58,6 +58,14 @@ CODES: dict[str, str] = {
     "cron.not_found": "There is no such schedule.",
     "cron.exists": "A schedule of that id is there already, or was; ids are not used again.",
     "fork.refused": "The instance cannot be forked at that entry.",
+    "definition.exists": "A definition of that id, or of that name and version, is there already.",
+    "definition.in_use": "Instances of the definition have not ended; it cannot be removed.",
+    "request.forbidden": "The caller's key or tenant does not allow it.",
+    "request.unauthorized": "The key or signature is missing, wrong, revoked or expired.",
+    "request.tenant": "The call names no tenant; send the header X-Tenant-Id.",
+    "request.route": "There is no such path, or it does not take that method.",
+    "request.key_reused": "The Idempotency-Key was used before with another request.",
+    "request.rate": "Too many requests came from this caller at once.",
     "replay.differs": "The replay gave another result than the journal.",
     "replay.erased": "The bodies of this instance were erased; nothing is left to replay.",
     # operator: the store, the clock, the machine
@@ -71,6 +79,8 @@ CODES: dict[str, str] = {
     "store.refused": "The database cannot hold a row of the transaction; nothing was written.",
     "store.settings": "A setting that is fixed in the store differs from the one asked for.",
     "clock.jump": "The wall clock moved too far; accept it with `detent clock accept`.",
+    "server.exposed": "Without an API key the server listens on its own machine only.",
+    "server.address": "The server cannot listen on that address.",
     "audit.broken": "The chain is not intact; the first broken entry is named.",
     # us
     "invariant.broken": "A rule the engine relies on does not hold; the instance is quarantined.",

@@ -44,6 +44,7 @@ SIGNALS_KEPT = 1_000
 MOVES_PER_TURN = 1_000
 CACHE_ENTRIES = 1_000
 KEY_CHARS = 512
+LABELS = 32  # texts of the metadata that lists can be filtered by
 DURATION_MS = 100 * 366 * 86_400_000
 
 RESOLUTION_MS = 60_000

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from detent.model.decision import Birth, Doubt, Verdict
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
+from detent.ports.listing import ListQuery
 from detent.ports.records import RecordStore
 
 
@@ -352,6 +353,12 @@ class Store(DefinitionStore, RecordStore, Protocol):
     # views
     def instance(self, id: str) -> InstanceRow | None: ...
     def instances(self, page: Page) -> list[InstanceRow]: ...
+    def recent_instances(self, query: ListQuery) -> list[InstanceRow]:
+        """The newest instances that pass a filter."""
+
+    def waiting_start(self, instance: str) -> bytes | None:
+        """The start of an instance that no writer has taken in yet."""
+
     def count_states(self, tenant: str) -> dict[str, int]:
         """How many instances are in which state, but for the engine's own."""
 

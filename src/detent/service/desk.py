@@ -33,6 +33,9 @@ class Desk(Protocol):
     def handlers(self) -> Mapping[str, HandlerSpec]:
         """The handlers of this process."""
 
+    def workers(self) -> bool:
+        """Whether steps of unknown handlers wait for external workers."""
+
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""
 

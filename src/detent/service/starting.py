@@ -17,9 +17,16 @@ from detent.model.definition import Definition, Step
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import Started, encode_input
+from detent.model.labels import labels_of
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
-from detent.service.arguments import check_flag, check_text, instant_ms, invalid, span_ms
+from detent.service.arguments import (
+    check_flag,
+    check_text,
+    instant_ms,
+    invalid,
+    span_ms,
+)
 from detent.service.blocks import every_step
 
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
@@ -95,6 +102,7 @@ def start_submission(
         definition=definition.hash,
         priority=priority,
         key=request.key,
+        labels=labels_of(request.metadata),
     )
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from detent.model.ids import SYSTEM
 from detent.ports.store import InstanceRow
-from detent.store.sqlite.statements import ManyRows, rows_of
+from detent.store.sqlite.statements import ManyRows, row_of, rows_of
 from detent.store.sqlite.views import COLUMNS, instance_row
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 INSERT_LABELS = ManyRows(
     "INSERT INTO label(tenant, name, value, n) VALUES", "(?, ?, ?, ?)", "ON CONFLICT DO NOTHING"
 )
+_START = "SELECT body FROM arrival WHERE id = ? AND body IS NOT NULL"
 _LABELLED = "n IN (SELECT n FROM label WHERE tenant = ? AND name = ? AND value = ?)"
 _LABELLED_BY_ALL = "n IN (SELECT n FROM label WHERE name = ? AND value = ?)"
 
@@ -49,6 +50,12 @@ def recent_instances(connection: apsw.Connection, query: ListQuery) -> list[Inst
         ORDER BY n DESC"""
     found = rows_of(connection, sql, (*values, query.limit, query.offset))
     return [instance_row(row) for row in found]
+
+
+def waiting_start(connection: apsw.Connection, instance: str) -> bytes | None:
+    """The start of an instance that no writer has taken in yet."""
+    row = row_of(connection, _START, (f"start:{instance}",))
+    return None if row is None else bytes(row[0])
 
 
 def _walk(query: ListQuery, definition: str, state: str) -> tuple[str, list[Any]]:

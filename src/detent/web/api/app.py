@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from starlette.requests import Request
 
 from detent.model.errors import DetentError, InvariantViolation
 from detent.web.api import bodies
-from detent.web.api.call import Call
+from detent.web.api.call import Call, House
+from detent.web.api.known import KnownSequences
 from detent.web.api.refusals import Refusal, error_reply, internal_reply
 from detent.web.api.routes import Route, Router
 
@@ -43,6 +43,7 @@ class Api:
     ) -> None:
         self.desk = desk
         self.settings = settings
+        self.house = House(settings, KnownSequences(desk))
         self.access = access
         self.router = Router(iter(routes))
 
@@ -55,7 +56,7 @@ class Api:
             return
         request = Request(scope, receive)
         response = await self._answer(request)
-        response.headers["x-request-id"] = _request_id(request)
+        response.headers["x-request-id"] = _request_id(request, self.desk)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -75,7 +76,7 @@ class Api:
     async def _run(self, request: Request) -> Response:
         found = self.router.find(request.method, request.url.path)
         route = found.route
-        call = Call(request, self.desk, self.settings)
+        call = Call(request, self.desk, self.house)
         call.path = found.path
         call.principal = await self.access.admit(request, route)
         if route.query is not None:
@@ -92,10 +93,10 @@ class Api:
         return bodies.shaped(bodies.read_json(body), route.takes)
 
 
-def _request_id(request: Request) -> str:
+def _request_id(request: Request, desk: Desk) -> str:
     """The caller's own, cleaned, or a fresh one."""
     given = _NOT_IN_ID.sub("", request.headers.get("x-request-id", ""))[:_REQUEST_ID_CHARS]
-    return given or str(uuid4())
+    return given or desk.fresh_id()
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -17,6 +17,7 @@ from detent.model.limits import INTEGER_BITS, PAYLOAD_DEPTH
 from detent.web.api.refusals import Refusal
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=msgspec.Struct)
 
 BODY_BYTES = 10 * 1024 * 1024
 _DIGITS = 20  # of a number that 64 bits can hold, with its sign
@@ -79,7 +80,7 @@ def shaped(value: Any, shape: type[T]) -> T:
         raise Refusal(422, f"Failed to deserialize the JSON body: {error}") from None
 
 
-def queried(request: Request, shape: type[T]) -> T:
+def queried(request: Request, shape: type[Q]) -> Q:
     """The query string as the struct a route takes; unknown names are ignored."""
     given = dict(request.query_params)
     fields = msgspec.structs.fields(shape)

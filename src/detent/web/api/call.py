@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
+from detent.web.api.known import KnownSequences
+from detent.web.api.settings import ApiSettings
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from detent.service.desk import Desk
-    from detent.web.api.settings import ApiSettings
 
 DEFAULT_TENANT = "default"
 
@@ -27,15 +28,33 @@ class Principal(Struct, frozen=True, kw_only=True):
     key: str = ""  # id of the API key
 
 
+class House(Struct, frozen=True):
+    """What all calls of one server share."""
+
+    settings: ApiSettings
+    sequences: KnownSequences
+
+
 class Call:
     """What a route's function is given."""
 
-    __slots__ = ("_ids", "desk", "id_seed", "path", "principal", "query", "request", "server")
+    __slots__ = (
+        "_ids",
+        "desk",
+        "id_seed",
+        "path",
+        "principal",
+        "query",
+        "request",
+        "sequences",
+        "server",
+    )
 
-    def __init__(self, request: Request, desk: Desk, server: ApiSettings) -> None:
+    def __init__(self, request: Request, desk: Desk, house: House) -> None:
         self.request = request
         self.desk = desk
-        self.server = server
+        self.server = house.settings
+        self.sequences = house.sequences
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None

@@ -18,8 +18,6 @@ from detent.web.api.refusals import Refusal
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from detent.web.api.call import Call
-
 PREFIX = ("api", "v1")
 
 Handler = Callable[..., Awaitable["Response"]]
@@ -146,6 +144,3 @@ def _uuid(name: str, value: str) -> str:
         raise Refusal(
             400, f"Invalid URL: Cannot parse `{name}` with value `{value[:80]}`: no UUID"
         ) from None
-
-
-__all__ = ["PREFIX", "Call", "Found", "Route", "Router", "Table"]
