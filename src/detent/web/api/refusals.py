@@ -35,6 +35,7 @@ _STATUS: Final[dict[str, int]] = {
     "definition.in_use": 409,
     "payload.too_large": 413,
     "payload.schema": 422,
+    "payload.invalid": 422,
     "request.key_reused": 422,
     "request.forbidden": 403,
     "request.unauthorized": 401,

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from detent.web.api import health, instances, sequences
+from detent.web.api import health, histories, instances, sequences, signals, templates
 
 if TYPE_CHECKING:
     from detent.web.api.routes import Route
 
-TABLES = (health.table, sequences.table, instances.table)
+TABLES = (
+    health.table,
+    sequences.table,
+    instances.table,
+    histories.table,
+    signals.table,
+    templates.table,
+)
 
 
 def all_routes() -> list[Route]:
