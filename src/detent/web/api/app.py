@@ -16,6 +16,7 @@ from detent.model.errors import DetentError, InvariantViolation
 from detent.web.api import bodies
 from detent.web.api.call import Call, House
 from detent.web.api.known import KnownSequences
+from detent.web.api.openapi import Description
 from detent.web.api.refusals import Refusal, error_reply, internal_reply
 from detent.web.api.routes import Route, Router
 
@@ -43,9 +44,10 @@ class Api:
     ) -> None:
         self.desk = desk
         self.settings = settings
-        self.house = House(settings, KnownSequences(desk))
         self.access = access
         self.router = Router(iter(routes))
+        described = Description(self.router.routes, settings.version)
+        self.house = House(settings, KnownSequences(desk), described)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -33,6 +33,7 @@ class House(Struct, frozen=True):
 
     settings: ApiSettings
     sequences: KnownSequences
+    description: Any
 
 
 class Call:
@@ -40,6 +41,7 @@ class Call:
 
     __slots__ = (
         "_ids",
+        "description",
         "desk",
         "id_seed",
         "path",
@@ -55,6 +57,7 @@ class Call:
         self.desk = desk
         self.server = house.settings
         self.sequences = house.sequences
+        self.description = house.description
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None

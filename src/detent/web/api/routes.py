@@ -39,6 +39,7 @@ class Route(Struct, frozen=True, kw_only=True):
     root_only: bool = False  # not repeated under /api/v1
     raw: bool = False  # reads its body itself
     optional_body: bool = False
+    media: str = ""  # of its answers, where that is not JSON
     tag: str = ""
 
     @property

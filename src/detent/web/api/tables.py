@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from detent.web.api import health, histories, instances, sequences, signals, templates
+from detent.web.api import (
+    docs_page,
+    health,
+    histories,
+    instances,
+    openapi,
+    sequences,
+    signals,
+    templates,
+)
 
 if TYPE_CHECKING:
     from detent.web.api.routes import Route
@@ -16,6 +25,8 @@ TABLES = (
     histories.table,
     signals.table,
     templates.table,
+    openapi.table,
+    docs_page.table,
 )
 
 
