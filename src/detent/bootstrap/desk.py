@@ -22,6 +22,7 @@ from detent.store.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
+    from detent.bootstrap.engine import Engine
     from detent.model.decision import HandlerSpec, Verdict
     from detent.model.link import Submission
     from detent.ports.store import NewArrival
@@ -30,18 +31,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READERS = 4
+VERBS = 4
 
 
 class EngineDesk:
     """A desk over the parts of an open engine."""
 
-    def __init__(self, parts: Parts, readers: int = READERS) -> None:
-        self._parts = parts
+    def __init__(self, engine: Engine, readers: int = READERS) -> None:
+        self._engine = engine
+        self._parts: Parts = engine._parts  # noqa: SLF001 - of the same layer
         self._loop: asyncio.AbstractEventLoop | None = None
         self._own = threading.local()
         self._open: list[SqliteStore] = []
         self._readers = ThreadPoolExecutor(readers, "detent-read")
         self._writer = ThreadPoolExecutor(1, "detent-write")
+        self._verbs = ThreadPoolExecutor(VERBS, "detent-verb")
 
     # time and names ------------------------------------------------------------------------------
 
@@ -88,6 +92,10 @@ class EngineDesk:
         """Write rows of the catalogue, one caller at a time."""
         return self._here().run_in_executor(self._writer, partial(self._parts.write, use))
 
+    def verb(self, use: Callable[[Any], T]) -> Awaitable[T]:
+        """Use a blocking verb, on a thread of its own; for configuration only."""
+        return self._here().run_in_executor(self._verbs, partial(use, self._engine))
+
     async def ask(self, make: Callable[[int], Submission]) -> Verdict:
         """Submit, and wait for the verdict; a refusal is raised."""
         ack, future = self._parts.callers.expect()
@@ -132,6 +140,7 @@ class EngineDesk:
         """Let running reads end, and close their connections."""
         self._readers.shutdown(wait=True)
         self._writer.shutdown(wait=True)
+        self._verbs.shutdown(wait=True)
         for store in self._open:
             store.close()
 

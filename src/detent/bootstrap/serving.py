@@ -57,7 +57,7 @@ class Server:
         self._listening = listen(settings.host, settings.port)
         host, port = self._listening.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self._desk = EngineDesk(engine._parts)  # noqa: SLF001 - of the same layer
+        self._desk = EngineDesk(engine)
         self.api = make_api(self._desk, settings.api)
         self._server = _Server(_config(self.api))
 

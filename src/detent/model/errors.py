@@ -53,6 +53,7 @@ CODES: dict[str, str] = {
     "limit.invalid": "The rate limit's key, number, window or closing time is out of range.",
     "limit.unknown": "The tenant has no rate limit of that key.",
     "pool.invalid": "A pool, or a resource in one, has a field that is wrong or out of range.",
+    "pool.exists": "The tenant has a pool of that name already.",
     "pool.unknown": "The tenant has no pool of that name.",
     "resource.unknown": "The pool has no resource of that id.",
     "cron.not_found": "There is no such schedule.",

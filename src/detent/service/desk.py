@@ -18,6 +18,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Verbs(Protocol):
+    """The blocking verbs of an engine for what is configured now and then."""
+
+    @property
+    def limits(self) -> Any:
+        """Rate limits."""
+
+    @property
+    def pools(self) -> Any:
+        """Pools of resources."""
+
+    @property
+    def crons(self) -> Any:
+        """Schedules."""
+
+
 class Desk(Protocol):
     """The engine as the event loop of a server sees it; nothing here blocks."""
 
@@ -50,6 +66,9 @@ class Desk(Protocol):
 
     def leave(self, arrivals: Sequence[NewArrival]) -> Awaitable[None]:
         """Leave arrivals, all or none, and wake the writer."""
+
+    def verb(self, use: Callable[[Verbs], T]) -> Awaitable[T]:
+        """Use a blocking verb, on a thread of its own; for configuration only."""
 
     def partition(self, instance: str) -> int:
         """The partition an instance belongs to."""

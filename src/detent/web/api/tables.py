@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    crons,
     docs_page,
     health,
     histories,
     instances,
+    limits,
     openapi,
     sequences,
     signals,
@@ -25,6 +27,8 @@ TABLES = (
     histories.table,
     signals.table,
     templates.table,
+    limits.table,
+    crons.table,
     openapi.table,
     docs_page.table,
 )
