@@ -2,7 +2,7 @@
 
 Slugs are the same for all tenants. A trigger names its sequence, which is found when it fires: the
 pinned version, or the newest that is not deprecated. Firing is a `StartRequest` for the caller to
-start. Calls from outside are checked in `webhooks`.
+start. Calls from outside are checked in `inbound`.
 """
 
 from __future__ import annotations

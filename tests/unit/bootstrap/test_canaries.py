@@ -25,6 +25,7 @@ from detent.service.credentials import (
     patch_credential,
     reseal_credentials,
 )
+from detent.service.inbound import Call, accept_webhook, signature, verify_webhook
 from detent.service.refreshing import refresh_credentials
 from detent.service.triggers import (
     NewTrigger,
@@ -34,7 +35,6 @@ from detent.service.triggers import (
     reseal_triggers,
 )
 from detent.service.vault import Safe, Vault
-from detent.service.webhooks import Call, accept_webhook, signature, verify_webhook
 
 KEY, NEW_KEY = bytes(range(32)), bytes(32)
 SAFE = Safe(Vault([KEY]))

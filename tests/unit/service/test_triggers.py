@@ -13,6 +13,7 @@ import pytest
 
 from detent.model import limits
 from detent.ports.records import RecordQuery
+from detent.service.inbound import Call, PeerRates, accept_webhook, verify_webhook
 from detent.service.triggers import (
     NewTrigger,
     create_trigger,
@@ -25,7 +26,6 @@ from detent.service.triggers import (
     reseal_triggers,
 )
 from detent.service.vault import Safe, Vault
-from detent.service.webhooks import Call, PeerRates, accept_webhook, verify_webhook
 from tests.unit.service.shelf import KEY, NO_VAULT, NOW, SAFE, a_store, define, refusal
 
 pytestmark = pytest.mark.req("SEQ-WHK-2")
