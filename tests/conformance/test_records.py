@@ -84,9 +84,10 @@ def test_records_are_listed_by_tenant_and_by_owner(store):
     assert ids(store.records(RecordQuery("note", tenant=""))) == ["n-3", "n-6"]
     assert ids(store.records(RecordQuery("note", owner="x"))) == ["n-2", "n-4", "n-6"]
     assert ids(store.records(RecordQuery("note", tenant="acme", owner="o"))) == ["n-1"]
-    assert store.count_records("note", "acme", 10) == 2
-    assert store.count_records("note", "acme", 1) == 1
-    assert store.count_records("note", "nobody", 10) == 0
+    assert store.count_records(RecordQuery("note", tenant="acme")) == 2
+    assert store.count_records(RecordQuery("note", owner="x")) == 3
+    assert store.count_records(RecordQuery("note", limit=4)) == 4
+    assert store.count_records(RecordQuery("note", tenant="nobody")) == 0
 
 
 def test_a_deleted_record_is_gone_and_its_number_is_not_given_again(store):

@@ -36,6 +36,9 @@ _ENGINE = {
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
     "seal_key": "A file with an Ed25519 private key; seals are signed with it.",
+    "vault_key": "Seals credentials and the secrets of triggers: 32 bytes as hex or base64, or a "
+    "file with them. Without it there are none.",
+    "vault_old_keys": "Keys that only open what they sealed before they were replaced.",
     "turns": "The settings of the writer, below.",
 }
 

@@ -35,8 +35,9 @@ from detent.bootstrap.making import (
     open_or_create,
     seed_of,
 )
-from detent.bootstrap.settings import Settings
+from detent.bootstrap.settings import Settings, without_keys
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
 from detent.handlers import Registry, register_inside
@@ -54,7 +55,9 @@ from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
 from detent.service.catalogue import definition_row
+from detent.service.credentials import StoredSecrets
 from detent.service.starting import Moment, StartRequest, start_submission
+from detent.service.vault import Safe
 from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
@@ -72,7 +75,8 @@ class Parts:
         self.callers = Callers()
         self._ids = FreshIds()
         self.watch = Watch()
-        self.registry = Registry()
+        self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
+        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
         self._lock = threading.RLock()
@@ -164,11 +168,13 @@ class Parts:
 
     def fresh_id(self, make: Callable[[int, bytes], str] = timed_id) -> str:
         """A new id, ordered by time."""
+        return make(self.now_ms(), self.chance(10))
+
+    def now_ms(self) -> int:
+        """Now as Unix milliseconds, by the wall or in virtual time."""
         if self._driver is not None:
-            now_ms = self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
-        else:
-            now_ms = wall_time_ms()
-        return make(now_ms, self.chance(10))
+            return self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
+        return wall_time_ms()
 
     # reading and catalogue -----------------------------------------------------------------------
 
@@ -330,7 +336,7 @@ class Parts:
         lower_switch_interval(self.settings.switch_interval_ms)
         self._wake = WakeListener(lambda: self.submit(Control("wake")))
         handover = Handover(
-            settings=self.settings,
+            settings=without_keys(self.settings),
             owner=make_owner(self.settings, self._wake.address),
             handlers=self.registry.specs(),
             lock=self._store.hold_lock(),

@@ -47,8 +47,8 @@ class RecordStore(Protocol):
     def records(self, query: RecordQuery) -> list[Record]:
         """The next records in the order of making, or against it."""
 
-    def count_records(self, kind: str, tenant: str, most: int) -> int:
-        """How many records of a kind a tenant has; counting stops at `most`."""
+    def count_records(self, query: RecordQuery) -> int:
+        """How many records a query would find; counting stops at its limit."""
 
     def replace_record(self, record: Record) -> bool:
         """Write key, owner, body and updated_ms of one read before.

@@ -29,6 +29,7 @@ from detent.service.arguments import (
 )
 from detent.service.blocks import every_step
 
+_KNOWN_AT_THE_CALL = ("{{", "credentials://")  # only then are these params what is called with
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
 
 
@@ -145,7 +146,9 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
     plain = step.params is None or isinstance(step.params, dict)
-    if spec is None or spec.schema is None or not plain or "{{" in str(step.params):
+    if spec is None or spec.schema is None or not plain:
+        return
+    if any(mark in str(step.params) for mark in _KNOWN_AT_THE_CALL):
         return
     fault = next(
         iter(jsonschema_rs.validator_for(spec.schema).iter_errors(step.params or {})), None

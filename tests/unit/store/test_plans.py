@@ -52,7 +52,7 @@ READS = {
     "records of an owner": lambda store: store.records(
         RecordQuery("session", owner="o-1", newest_first=True)
     ),
-    "count records": lambda store: store.count_records("session", "acme", 10),
+    "count records": lambda store: store.count_records(RecordQuery("session", tenant="acme")),
     "prune records": lambda store: store.prune_records("session", "o-1", 3, 5, 10),
 }
 

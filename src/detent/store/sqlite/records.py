@@ -19,7 +19,6 @@ INSERT INTO record({_WRITTEN}, rev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLI
 _SELECT = f"SELECT {_WRITTEN}, rev, n FROM record"
 _OF_ID = f"{_SELECT} WHERE kind = ? AND id = ?"
 _OF_KEY = f"{_SELECT} WHERE kind = ? AND tenant = ? AND key = ?"
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM record WHERE kind = ? AND tenant = ? LIMIT ?)"
 _REPLACE = """
 UPDATE OR IGNORE record SET key = ?, owner = ?, body = ?, updated_ms = ?, rev = rev + 1
 WHERE kind = ? AND id = ? AND rev = ?
@@ -55,23 +54,30 @@ def record_by_key(connection: apsw.Connection, kind: str, tenant: str, key: str)
 
 def records(connection: apsw.Connection, query: RecordQuery) -> list[Record]:
     """The next records in the order of making, or against it."""
-    conditions, values = "kind = ?", [query.kind]
+    where, values = _filter(query)
+    order = "DESC" if query.newest_first else "ASC"
+    sql = f"{_SELECT} WHERE {where} ORDER BY n {order} LIMIT ?"
+    return [Record._make(row) for row in rows_of(connection, sql, values)]
+
+
+def count_records(connection: apsw.Connection, query: RecordQuery) -> int:
+    """How many records a query would find; counting stops at its limit."""
+    where, values = _filter(query)
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM record WHERE {where} LIMIT ?)"
+    return int(row_of(connection, sql, values)[0])
+
+
+def _filter(query: RecordQuery) -> tuple[str, list[Any]]:
+    where, values = "kind = ?", [query.kind]
     bound: list[Any] = values
     for column, value in (("tenant", query.tenant), ("owner", query.owner)):
         if value is not None:
-            conditions += f" AND {column} = ?"
+            where += f" AND {column} = ?"
             bound.append(value)
     if query.after:
-        conditions += " AND n < ?" if query.newest_first else " AND n > ?"
+        where += " AND n < ?" if query.newest_first else " AND n > ?"
         bound.append(query.after)
-    order = "DESC" if query.newest_first else "ASC"
-    sql = f"{_SELECT} WHERE {conditions} ORDER BY n {order} LIMIT ?"
-    return [Record._make(row) for row in rows_of(connection, sql, (*bound, query.limit))]
-
-
-def count_records(connection: apsw.Connection, kind: str, tenant: str, most: int) -> int:
-    """How many records of a kind a tenant has; counting stops at `most`."""
-    return int(row_of(connection, _COUNT, (kind, tenant, most))[0])
+    return where, [*bound, query.limit]
 
 
 def replace_record(connection: apsw.Connection, record: Record) -> bool:
