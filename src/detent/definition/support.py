@@ -27,7 +27,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "llm_call": "language models",
     "emit_event": "triggers",
     "self_modify": "injected blocks",
-    "wait_for_event": "event correlation",
     "mcp_call": "tool servers",
     "agent": "language models",
     "embed": "language models",

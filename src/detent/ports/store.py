@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from detent.model.decision import Birth, Doubt, Verdict
 from detent.ports.due import DuePage, DueQuery, Stretch
+from detent.ports.own import OwnQuery
 
 
 class Meta(NamedTuple):
@@ -374,6 +375,9 @@ class Store(Protocol):
     # views
     def instance(self, id: str) -> InstanceRow | None: ...
     def instances(self, page: Page) -> list[InstanceRow]: ...
+    def own_instances(self, query: OwnQuery) -> list[InstanceRow]:
+        """The newest of the engine's own instances of one kind, against the order of n."""
+
     def count_states(self, tenant: str) -> dict[str, int]:
         """How many instances are in which state, but for the engine's own."""
 

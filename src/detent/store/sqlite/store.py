@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from detent.store.sqlite import catalogue, gates, inbox, ownership, readiness, views
+from detent.store.sqlite import catalogue, gates, inbox, own, ownership, readiness, views
 from detent.store.sqlite import flights as flight_rows
 from detent.store.sqlite.checkpoint import Checkpointer
 from detent.store.sqlite.commit import commit_turn
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from detent.model.decision import Verdict
     from detent.ports.due import DuePage, DueQuery, Stretch
+    from detent.ports.own import OwnQuery
     from detent.ports.store import (
         Arrival,
         Commit,
@@ -272,6 +273,11 @@ class SqliteStore:
     def instances(self, page: Page) -> list[InstanceRow]:
         """The next instances after a number that pass the filter, by number."""
         return views.instances(self._connection, page)
+
+    @_translated
+    def own_instances(self, query: OwnQuery) -> list[InstanceRow]:
+        """The newest of the engine's own instances of one kind."""
+        return own.own_instances(self._connection, query)
 
     @_translated
     def count_states(self, tenant: str) -> dict[str, int]:
