@@ -22,7 +22,9 @@ from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
+from detent.bootstrap.webhooks import Webhooks
 from detent.definition import load
+from detent.handlers.webhooks import Post
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
 from detent.kernel.replay import Replay
@@ -58,6 +60,7 @@ class Engine:
         *,
         handlers: Any = (),
         policies: Sequence[Any] = (),
+        webhook_post: Post | None = None,
         **settings: Any,
     ) -> None:
         """Open the store at `path`, own it, recover, and start working.
@@ -65,11 +68,11 @@ class Engine:
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
         every step of every instance started here. Further settings: `writer`, `clock`,
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`.
+        `seal_key`, `webhooks`, `webhook_delivery`; webhooks are sent by `webhook_post`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
-        self._parts: Parts = assemble(self._settings, handlers)
+        self._parts: Parts = assemble(self._settings, handlers, webhook_post)
         self.aio = AsyncEngine(self)
 
     @classmethod
@@ -245,6 +248,11 @@ class Engine:
     def events(self) -> Events:
         """Events of producers, for steps that wait for them: send, send_many, list, show."""
         return Events(self._door, self._parts.ask)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Deliveries of webhooks: outbox, list, show, redeliver, drop; and disabled URLs."""
+        return Webhooks(self._parts)
 
     @property
     def _door(self) -> Door:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from detent.bootstrap.signing import signer_of
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.webhook import Delivery, Webhook, check_webhooks
 from detent.runtime.settings import WriterSettings
 
 ClockMode = Literal["wall", "stepped", "virtual"]
@@ -33,6 +34,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     switch_interval_ms: float | None = 0.2  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
+    webhooks: tuple[Webhook, ...] = ()  # who is told of ends and breaches
+    webhook_delivery: Delivery = Delivery()
     turns: WriterSettings = WriterSettings()
 
 
@@ -75,7 +78,15 @@ def check(settings: Settings) -> Settings:
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
-    return settings
+    check_webhooks(settings.webhooks, settings.webhook_delivery)
+    told = tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks)
+    turns = msgspec.structs.replace(settings.turns, webhooks=told)
+    return msgspec.structs.replace(settings, turns=turns)
+
+
+def for_writer(settings: Settings) -> Settings:
+    """The settings as a writer gets them, perhaps in another process: without secrets."""
+    return msgspec.structs.replace(settings, webhooks=(), webhook_delivery=Delivery())
 
 
 def _is_path(value: object) -> bool:

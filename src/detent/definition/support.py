@@ -36,3 +36,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "blob_put": "blobs",
     "blob_get": "blobs",
 }
+
+OWN_HANDLERS: Final = ("webhook_deliver",)
+"""Of the engine's own definitions alone: an author could speak in the engine's name with them."""
