@@ -280,6 +280,19 @@ def test_a_fork_waits_for_events_of_its_own(engine):
     assert output(engine, fork)["all"][0]["producer_event_id"] == "p2"
 
 
+@pytest.mark.req("SEQ-WHK-2", "CORE-RPL-2")
+def test_another_definition_is_told_the_same_events(engine):
+    instance = started(engine, listener("a"))
+    engine.advance(MINUTE_MS)
+    sent(engine, "a", "p1", {"n": 1})
+    pause = detent.wait("first", duration=100)
+    longer = detent.sequence("longer", pause, waiting("a"))
+    engine.deploy(longer)
+    told = engine.inspect.what_if(instance, detent.Changes(definition=longer.hash))
+    assert told.state == "completed"
+    assert told.outputs["w"]["all"][0]["payload"] == {"n": 1}
+
+
 @pytest.mark.req("SEQ-WHK-2")
 def test_a_dry_run_takes_no_event_away(engine):
     sent(engine, "a", "p1")

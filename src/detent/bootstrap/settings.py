@@ -79,6 +79,8 @@ def check(settings: Settings) -> Settings:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     check_webhooks(settings.webhooks, settings.webhook_delivery)
+    if not settings.webhooks:
+        return settings
     told = tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks)
     turns = msgspec.structs.replace(settings.turns, webhooks=told)
     return msgspec.structs.replace(settings, turns=turns)
