@@ -22,7 +22,6 @@ import msgspec
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
-from detent.bootstrap.inside import EngineInside
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
 from detent.bootstrap.making import (
@@ -35,12 +34,14 @@ from detent.bootstrap.making import (
     open_or_create,
     seed_of,
 )
-from detent.bootstrap.settings import Settings, without_keys
+from detent.bootstrap.own import register_own
+from detent.bootstrap.settings import Settings, for_writer
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
-from detent.handlers import Registry, register_inside
+from detent.handlers import Registry
+from detent.handlers.webhooks import Post
 from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
@@ -166,15 +167,15 @@ class Parts:
             seed=self.chance(8).hex(),
         )
 
+    def now_ms(self) -> int:
+        """Now by the wall, or in virtual time by that."""
+        if self._driver is None:
+            return wall_time_ms()
+        return self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
+
     def fresh_id(self, make: Callable[[int, bytes], str] = timed_id) -> str:
         """A new id, ordered by time."""
         return make(self.now_ms(), self.chance(10))
-
-    def now_ms(self) -> int:
-        """Now as Unix milliseconds, by the wall or in virtual time."""
-        if self._driver is not None:
-            return self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
-        return wall_time_ms()
 
     # reading and catalogue -----------------------------------------------------------------------
 
@@ -224,16 +225,10 @@ class Parts:
         arrivals, ids = [], []
         for request in requests:
             made = start_submission(definition, request, self.moment(), 0)
-            ids.append(made.instance)
+            id, p = made.instance, partition_of(made.instance, self.meta.partitions)
+            ids.append(id)
             arrivals.append(
-                NewArrival(
-                    id=f"start:{made.instance}",
-                    p=partition_of(made.instance, self.meta.partitions),
-                    instance=made.instance,
-                    body=made.body,
-                    birth=made.birth,
-                    salt=self.chance(16),
-                )
+                NewArrival(f"start:{id}", p, id, made.body, made.birth, self.chance(16))
             )
         tick = self.moment().tick
         self.keep(definition, requests[0].tenant, requests[0].namespace)
@@ -304,11 +299,11 @@ class Parts:
 
     # opening and closing -------------------------------------------------------------------------
 
-    def open(self, handlers: Any) -> None:
+    def open(self, handlers: Any, post: Post | None = None) -> None:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
-            register_inside(self.registry, EngineInside(self))
+            register_own(self, post)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":
                 self._open_virtual()
@@ -336,7 +331,7 @@ class Parts:
         lower_switch_interval(self.settings.switch_interval_ms)
         self._wake = WakeListener(lambda: self.submit(Control("wake")))
         handover = Handover(
-            settings=without_keys(self.settings),
+            settings=for_writer(self.settings),
             owner=make_owner(self.settings, self._wake.address),
             handlers=self.registry.specs(),
             lock=self._store.hold_lock(),
@@ -377,7 +372,7 @@ class Parts:
             self._store.close()
 
 
-def assemble(settings: Settings, handlers: Any) -> Parts:
+def assemble(settings: Settings, handlers: Any, post: Post | None = None) -> Parts:
     """Open the store and start an engine's parts."""
     directory = ""
     if settings.path == MEMORY and settings.clock != "virtual":
@@ -389,7 +384,7 @@ def assemble(settings: Settings, handlers: Any) -> Parts:
         undo.callback(store.close)
         parts = Parts(settings, store, directory)
         undo.pop_all()
-    parts.open(handlers)
+    parts.open(handlers, post)
     return parts
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from msgspec.structs import replace
@@ -18,27 +17,28 @@ from msgspec.structs import replace
 from detent.bootstrap.aio import AsyncEngine
 from detent.bootstrap.assemble import Parts, assemble
 from detent.bootstrap.crons import Crons
+from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
+from detent.bootstrap.webhooks import Webhooks
 from detent.definition import load
+from detent.handlers.webhooks import Post
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
 from detent.kernel.replay import Replay
 from detent.model import limits
-from detent.model.decision import Birth, Verdict
+from detent.model.decision import Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.model.inputs import encode_input
 from detent.model.link import Submission
-from detent.model.snapshot import decode_snapshot
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
 from detent.service.arguments import listed, reference, wanted_states
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
-from detent.service.proving import fork_input
+from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
@@ -59,6 +59,7 @@ class Engine:
         *,
         handlers: Any = (),
         policies: Sequence[Any] = (),
+        webhook_post: Post | None = None,
         **settings: Any,
     ) -> None:
         """Open the store at `path`, own it, recover, and start working.
@@ -66,11 +67,12 @@ class Engine:
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
         every step of every instance started here. Further settings: `writer`, `clock`,
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`, `vault_key`, `vault_old_keys`.
+        `seal_key`, `vault_key`, `vault_old_keys`, `webhooks`, `webhook_delivery`; webhooks are sent
+        by `webhook_post`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
-        self._parts: Parts = assemble(self._settings, handlers)
+        self._parts: Parts = assemble(self._settings, handlers, webhook_post)
         self.aio = AsyncEngine(self)
 
     @classmethod
@@ -243,6 +245,16 @@ class Engine:
         return Crons(self._door, self, self._parts.keep, self._policies)
 
     @property
+    def events(self) -> Events:
+        """Events of producers, for steps that wait for them: send, send_many, list, show."""
+        return Events(self._door, self._parts.ask)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Deliveries of webhooks: outbox, list, show, redeliver, drop; and disabled URLs."""
+        return Webhooks(self._parts)
+
+    @property
     def _door(self) -> Door:
         return Door(self._configure, self._begin, self.inspect.look, self._parts.moment)
 
@@ -342,17 +354,7 @@ class Engine:
             dry_run=dry_run,
             seed=moment.seed,
         )
-        forked = self.inspect.look(lambda store: fork_input(store, instance, None, request))
-        row = self.inspect.look(lambda store: store.instance(instance))
-        snapshot = decode_snapshot(forked.snapshot)
-        birth = Birth(
-            id=moment.fresh_id,
-            tenant=snapshot.tenant,
-            namespace=snapshot.namespace,
-            definition=snapshot.definition or (row.definition if row else ""),
-            priority=snapshot.priority,
-        )
-        made = Submission(moment.fresh_id, encode_input(forked), birth=birth)
+        made = self.inspect.look(lambda store: fork_submission(store, instance, None, request))
         parts.ask(lambda ack: replace(made, ack=ack))
         return moment.fresh_id
 
@@ -370,12 +372,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _ready(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:

@@ -12,6 +12,7 @@ from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.webhook import Delivery, Webhook, check_webhooks
 from detent.runtime.settings import WriterSettings
 
 ClockMode = Literal["wall", "stepped", "virtual"]
@@ -36,6 +37,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
     vault_key: str | None = None  # 32 bytes as hex or base64, or a file with them: seals secrets
     vault_old_keys: tuple[str, ...] = ()  # keys that only open what they sealed before
+    webhooks: tuple[Webhook, ...] = ()  # who is told of ends and breaches
+    webhook_delivery: Delivery = Delivery()
     turns: WriterSettings = WriterSettings()
 
     def __repr__(self) -> str:
@@ -82,12 +85,19 @@ def check(settings: Settings) -> Settings:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
     vault_of(settings.vault_key, settings.vault_old_keys)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
-    return settings
+    check_webhooks(settings.webhooks, settings.webhook_delivery)
+    if not settings.webhooks:
+        return settings
+    told = tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks)
+    turns = msgspec.structs.replace(settings.turns, webhooks=told)
+    return msgspec.structs.replace(settings, turns=turns)
 
 
-def without_keys(settings: Settings) -> Settings:
-    """The settings for a writer, which opens no secrets."""
-    return msgspec.structs.replace(settings, vault_key=None, vault_old_keys=())
+def for_writer(settings: Settings) -> Settings:
+    """The settings as a writer gets them, perhaps in another process: without secrets."""
+    return msgspec.structs.replace(
+        settings, webhooks=(), webhook_delivery=Delivery(), vault_key=None, vault_old_keys=()
+    )
 
 
 def _is_path(value: object) -> bool:

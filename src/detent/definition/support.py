@@ -26,7 +26,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "tool_call": "outbound HTTP",
     "llm_call": "language models",
     "self_modify": "injected blocks",
-    "wait_for_event": "event correlation",
     "mcp_call": "tool servers",
     "agent": "language models",
     "embed": "language models",
@@ -36,3 +35,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "blob_put": "blobs",
     "blob_get": "blobs",
 }
+
+OWN_HANDLERS: Final = ("webhook_deliver",)
+"""Of the engine's own definitions alone: an author could speak in the engine's name with them."""

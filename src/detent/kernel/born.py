@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from detent.kernel.listening import listen_again
 from detent.kernel.program import Program
 from detent.kernel.rebase import rebase
 from detent.kernel.slot import step_out
@@ -92,6 +93,7 @@ def _from_fork(told: Forked, tick: int) -> Snapshot:
     snapshot.tickets = []
     if snapshot.root is not None:
         step_out(snapshot.root)
+        listen_again(snapshot.root)
     if snapshot.concurrency is not None and snapshot.state == "running":
         snapshot.state = "scheduled"  # it does not hold the origin's key
     snapshot.dry_run = told.dry_run

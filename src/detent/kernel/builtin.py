@@ -1,6 +1,7 @@
 """Built-in handlers that are kernel moves: no ledger entry, no coroutine, a value at once.
 
-Each takes the run and the rendered params and returns a `Moved` value, a `Sleep`, or a `Failure`.
+Each takes the run and the rendered params and returns a `Moved` value, a `Sleep`, what to
+`Listen` for, or a `Failure`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from msgspec import to_builtins
 from detent.expression import compile_expression
 from detent.kernel.bounds import too_large
 from detent.kernel.failure import Failure
+from detent.kernel.listening import HANDLER, Listen
 from detent.kernel.run import Run, encode
 from detent.model import limits
 from detent.model.errors import ExpressionError
@@ -31,7 +33,7 @@ class Sleep(NamedTuple):
     output: Any
 
 
-Result = Moved | Sleep | Failure
+Result = Moved | Sleep | Listen | Failure
 
 
 def _noop(_run: Run, _params: Any) -> Result:
@@ -143,6 +145,37 @@ def _human_review(run: Run, params: Any) -> Result:
     )
 
 
+def _wait_for_event(run: Run, params: Any) -> Result:
+    values = params if isinstance(params, dict) else {}
+    names = _names(values.get("events"))
+    if names is None:
+        most = f"1 to {limits.EVENT_NAMES} names of 1 to {limits.NAME_CHARS} characters"
+        return _bad(f"wait_for_event needs events, one name or a list: {most}")
+    key = values.get("correlation_key")
+    if type(key) is int:
+        key = str(key)
+    if not isinstance(key, str) or not key.strip() or len(key) > limits.KEY_CHARS:
+        return _bad(f"wait_for_event needs a correlation_key of 1 to {limits.KEY_CHARS} characters")
+    join, count = values.get("join", "all"), values.get("count", 0)
+    if join not in ("any", "all", "count"):
+        return _bad(f"wait_for_event joins by any, all or count; got {join!r}")
+    if join == "count" and (type(count) is not int or not 1 <= count <= limits.EVENT_COUNT):
+        return _bad(f"join count needs a count from 1 to {limits.EVENT_COUNT}; got {count!r}")
+    if run.snapshot.dry_run:  # a dry run takes no event away from anybody
+        return Moved({"dry_run": True, "handler": HANDLER, "would": params, "satisfied": False})
+    return Listen(names, key, count if join == "count" else int(join == "any"))
+
+
+def _names(events: Any) -> tuple[str, ...] | None:
+    listed = [events] if isinstance(events, str) else events
+    if not isinstance(listed, list) or not 0 < len(listed) <= limits.EVENT_NAMES:
+        return None
+    for name in listed:
+        if not isinstance(name, str) or not name.strip() or len(name) > limits.NAME_CHARS:
+            return None
+    return tuple(dict.fromkeys(listed))
+
+
 def _key(params: Any) -> str | None:
     key = params.get("key") if isinstance(params, dict) else None
     return key if isinstance(key, str) and 0 < len(key) <= limits.KEY_CHARS else None
@@ -164,4 +197,5 @@ MOVES: dict[str, Callable[[Run, Any], Result]] = {
     "delete_state": _delete_state,
     "merge_state": _merge_state,
     "human_review": _human_review,
+    HANDLER: _wait_for_event,
 }

@@ -24,6 +24,7 @@ class Node:
     """One block, compiled. `lists` are its bodies in the order of the contract's branch_index."""
 
     __slots__ = (
+        "asks",
         "block",
         "cache_key",
         "conditions",
@@ -61,6 +62,7 @@ class Node:
         self.limits: list[Template | ExpressionError] = []
         self.pool: Template | ExpressionError | None = None
         self.sticky = True
+        self.asks = False  # a person answers before its handler runs
         self.holidays: frozenset[str] = frozenset()  # of its delay: its own and its country's
         self.windows: dict[str, Any] = {}  # compiled by `timing`, by zone of the instance
 
@@ -129,6 +131,7 @@ class Program:
     def _compile_step(self, node: Node, block: model.Step) -> None:
         node.params = self._template(block.params) if block.params is not None else None
         node.when = self._expression(block.when)
+        node.asks = block.wait_for_input is not None and block.handler != "wait_for_event"
         node.cache_key = self._template(block.cache_key) if block.cache_key else None
         node.schema = _validator(block.output_schema)
         node.conditions = [self._expression(block.retry.retry_if) if block.retry else None]

@@ -22,6 +22,7 @@ SHOWN: dict[str, str] = {
     "timer": "waiting",
     "signal": "waiting",
     "human": "waiting",
+    "event": "waiting",
     "child": "waiting",
     "decision": "waiting",
     "cron": "waiting",

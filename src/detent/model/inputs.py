@@ -169,6 +169,54 @@ class ChildEnded(
     id: str = ""
 
 
+class EventArrived(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="event"
+):
+    """An event of a producer, told to the correlator of its key; `call` is the caller's own."""
+
+    event_id: str
+    event_name: str
+    producer_event_id: str
+    payload: Any = None
+    call: str = ""
+    id: str = ""
+
+
+class WaitRegistered(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="wait_registered"
+):
+    """A step of an instance waits for events of a correlation key."""
+
+    wait: str
+    instance: str
+    token: int
+    names: tuple[str, ...]
+    count: int  # of events that satisfy it; 0: one of each name
+    id: str = ""
+
+
+class WaitLeft(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="wait_left"
+):
+    """A registered wait ended without its events: what was kept for it is free again."""
+
+    wait: str
+    id: str = ""
+
+
+class EventsMatched(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="events_matched"
+):
+    """Everything a step waited for has come; `events` in the order in which they did."""
+
+    wait: str
+    token: int
+    events: tuple[Any, ...]
+    correlator: str
+    error: str = ""  # why the wait could not be registered
+    id: str = ""
+
+
 Input = (
     Started
     | Forked
@@ -182,6 +230,10 @@ Input = (
     | EffectDoubted
     | EffectReconciled
     | ChildEnded
+    | EventArrived
+    | WaitRegistered
+    | WaitLeft
+    | EventsMatched
 )
 
 _decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)

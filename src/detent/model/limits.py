@@ -105,6 +105,33 @@ CRON_TRACKED = 100  # instances of one schedule whose end it waits for; the newe
 CRON_PREVIEW = 50
 CRONS_LISTED = 1_000
 
+# outbound webhooks
+WEBHOOK_URLS = 32
+WEBHOOK_URL_CHARS = 2_048
+WEBHOOK_SECRETS = 8  # of one URL; more than one while a key is rotated
+WEBHOOK_RETRIES = 3  # unless the settings say otherwise
+WEBHOOK_RETRIES_MOST = 99
+WEBHOOK_BACKOFF_MS = 500  # before the first retry; each further one waits twice as long
+WEBHOOK_BACKOFF_MAX_MS = 3_600_000
+WEBHOOK_RETRY_AFTER_MS = 86_400_000  # the longest pause that a receiver can ask for
+WEBHOOK_TIMEOUT_MS = 10_000
+WEBHOOK_TOLERANCE_S = 300  # how old or early a signed timestamp may be when it is verified
+WEBHOOK_EXCERPT_CHARS = 500  # of a receiver's answer, kept with the failure
+WEBHOOKS_LISTED = 1_000
+WEBHOOKS_SCANNED = 10_000  # looked at for one list with a filter
+
+# events
+EVENT_BATCH = 100
+EVENT_BYTES = 262_144  # of one payload
+EVENT_NAMES = 32  # that one step waits for
+EVENT_COUNT = 1_000  # that one step waits for
+EVENTS_KEPT = 1_000  # of one correlation key
+EVENTS_KEPT_BYTES = 4 * 1024 * 1024  # their payloads together
+EVENT_WAITS = 1_000  # of one correlation key
+EVENT_TTL_MS = 7 * 86_400_000  # how long an event waits to be matched
+EVENT_REMEMBERED_MS = 14 * 86_400_000  # how long it is known by its producer's id, and listed
+EVENTS_LISTED = 1_000
+
 # a tenant's gate
 LIMITS_PER_TENANT = 10_000
 LIMIT_MAX = 1_000_000  # permits of one window: the gate remembers the instant of each

@@ -20,6 +20,7 @@ from detent.model.decision import Birth, Doubt, Verdict
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
 from detent.ports.listing import ListQuery
+from detent.ports.own import OwnQuery
 from detent.ports.records import RecordStore
 
 
@@ -358,6 +359,9 @@ class Store(DefinitionStore, RecordStore, Protocol):
 
     def waiting_start(self, instance: str) -> bytes | None:
         """The start of an instance that no writer has taken in yet."""
+
+    def own_instances(self, query: OwnQuery) -> list[InstanceRow]:
+        """The newest of the engine's own instances of one kind, against the order of n."""
 
     def count_states(self, tenant: str) -> dict[str, int]:
         """How many instances are in which state, but for the engine's own."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from detent.definition.system import EVENTS
 from detent.model.errors import InvariantViolation
 from detent.model.snapshot import decode_snapshot
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from detent.model.decision import Need
     from detent.runtime.cache import Hot
     from detent.runtime.parts import Parts
+
+
+SYSTEM = {EVENTS.name: EVENTS}  # of which the kernel itself starts instances
 
 
 def give(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
@@ -28,6 +32,8 @@ def give(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
             _give_flights(parts, hot, need.name, given)
         case "blob":
             _give_blobs(parts, hot, need.name, given)
+        case "system":
+            given[f"system:{need.name}"] = parts.programs.keep(SYSTEM[need.name], parts.clock)
         case "program":
             given[f"program:{need.name}"] = parts.programs.find(need.name)
         case _:

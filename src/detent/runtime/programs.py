@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from detent.definition import load
 from detent.kernel.program import Program, compile_program
 from detent.model.errors import StoreError
+from detent.model.ids import SYSTEM
+from detent.ports.definitions import DefinitionRow
 
 if TYPE_CHECKING:
+    from detent.model.definition import Definition
     from detent.ports.store import Store
+    from detent.runtime.clock import TurnClock
 
 PROGRAMS_KEPT = 1_000
 
@@ -46,3 +50,10 @@ class Programs:
             if len(self._kept) > PROGRAMS_KEPT:
                 self._kept.popitem(last=False)
         return program
+
+    def keep(self, own: Definition, clock: TurnClock) -> str:
+        """Store one of the engine's own definitions if it is not there; its hash."""
+        if self.find(own.hash) is None:
+            row = (own.hash, "default", SYSTEM, own.name, own.version, own.canonical)
+            self._store.put_definition(DefinitionRow(*row, False, clock.wall_ms()))
+        return own.hash

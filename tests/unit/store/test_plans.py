@@ -6,6 +6,7 @@ import pytest
 
 from detent.ports.definitions import DefinitionQuery
 from detent.ports.due import DueQuery
+from detent.ports.own import OwnQuery
 from detent.ports.records import RecordQuery
 from detent.ports.store import Page
 from detent.store.sqlite import open_store
@@ -22,6 +23,8 @@ READS = {
     "next due": lambda store: store.next_due(range(4)),
     "any due": lambda store: store.any_due(range(4)),
     "the engine's own": lambda store: store.instances(Page(tenant="acme", namespace="detent")),
+    "own of a kind": lambda store: store.own_instances(OwnQuery("hash", states=("failed",))),
+    "own of a tenant": lambda store: store.own_instances(OwnQuery("hash", "acme")),
     "next due of some partitions": lambda store: store.next_due([1, 2]),
     "busy": lambda store: store.busy([1, 2], 3, 5),
     "arrivals": lambda store: store.arrivals(range(4), 5),

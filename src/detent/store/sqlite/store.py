@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from detent.store.sqlite import catalogue, gates, inbox, listing, ownership, readiness, views
+from detent.store.sqlite import catalogue, gates, inbox, listing, own, ownership, readiness, views
 from detent.store.sqlite import flights as flight_rows
 from detent.store.sqlite import records as record_rows
 from detent.store.sqlite.checkpoint import Checkpointer
@@ -260,6 +260,7 @@ class SqliteStore:
 
     instance = _handed(views.instance)
     instances = _handed(views.instances)
+    own_instances = _handed(own.own_instances)
     recent_instances = _handed(listing.recent_instances)
     waiting_start = _handed(listing.waiting_start)
     count_states = _handed(views.count_states)
