@@ -15,10 +15,6 @@ UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
         "fallback_handler": "circuit breakers",
         "compensation": "continuity of a step",
     },
-    "sequence": {
-        "interceptors": "interceptors",
-        "sla": "service level alerts",
-    },
 }
 
 UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
@@ -26,7 +22,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "tool_call": "outbound HTTP",
     "llm_call": "language models",
     "emit_event": "triggers",
-    "self_modify": "injected blocks",
     "wait_for_event": "event correlation",
     "mcp_call": "tool servers",
     "agent": "language models",

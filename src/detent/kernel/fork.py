@@ -96,6 +96,7 @@ def fork(recording: Recording, request: ForkRequest) -> Forked:
         outcomes=outcomes,
         data=request.data,
         dry_run=request.dry_run,
+        injected=Raw(player.blob(snapshot.injected)) if snapshot.injected else None,
         seed=request.seed,
         id=request.id,
     )

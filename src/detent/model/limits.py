@@ -43,6 +43,13 @@ MESSAGE_CHARS = 2_000  # of a failure's text; what is longer is cut
 SIGNALS_KEPT = 1_000
 MOVES_PER_TURN = 1_000
 CACHE_ENTRIES = 1_000
+EXTENSIONS_KEPT = 100  # programs with injected blocks that are kept compiled, per definition
+INJECTED_BYTES = 1024 * 1024  # all blocks put into one instance
+BUDGET_MOST = 2**53  # of a budget's numbers
+BULK_INSTANCES = 10_000
+BULK_DEFAULT = 1_000
+BULK_AT_ONCE = 500  # asked together; the rest follow
+SESSION_CHARS = 512
 KEY_CHARS = 512
 DURATION_MS = 100 * 366 * 86_400_000
 
