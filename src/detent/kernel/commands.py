@@ -13,6 +13,7 @@ from detent.kernel.retrying import renew, resume_from
 from detent.kernel.run import Run
 from detent.kernel.slot import wake_up
 from detent.kernel.steering import reschedule, set_data, set_state
+from detent.kernel.survey import shown_state
 from detent.model.decision import Verdict
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
@@ -64,7 +65,15 @@ def _carry_out(run: Run, told: Commanded, index: int) -> dict[str, Any]:
             result = _steer(run, told.verb, args, index)
     if not done:
         raise _refusal(told.verb, snapshot.state)
-    return {**result, "state": snapshot.state}
+    return {**result, "state": _standing(run)}
+
+
+def _standing(run: Run) -> str:
+    """The state the instance will show when this turn ends here."""
+    snapshot = run.snapshot
+    if snapshot.state != "running" or run.more:
+        return snapshot.state
+    return "paused" if run.held else shown_state(snapshot)
 
 
 def _steer(run: Run, verb: str, args: dict[str, Any], index: int) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def program_with(program: Program, digest: str, given: Mapping[str, Any]) -> Pro
 
 def carried(told: Input, snapshot: Snapshot) -> dict[str, bytes]:
     """What a fork brings along of the blocks injected into its origin."""
-    if isinstance(told, Forked) and told.injected is not None:
+    if isinstance(told, Forked) and snapshot.injected:
         return {snapshot.injected: bytes(told.injected)}
     return {}
 

@@ -27,6 +27,9 @@ Verb = Literal[
 """What an instance can be asked for."""
 
 
+NO_BLOCKS = Raw(b"null")  # left out of the bytes, as it is the default itself
+
+
 class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who waits for this instance to end."""
 
@@ -72,7 +75,7 @@ class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     outcomes: tuple[Raw, ...] = ()  # recorded outcomes of the effects open at that row
     data: Any = None  # merged into the copied data
     dry_run: bool = False
-    injected: Raw | None = None  # blocks that were put into the origin
+    injected: Raw = NO_BLOCKS  # what was put into the origin
     seed: str = ""
     id: str = ""
 
