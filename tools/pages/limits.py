@@ -36,6 +36,9 @@ _ENGINE = {
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
     "seal_key": "A file with an Ed25519 private key; seals are signed with it.",
+    "vault_key": "Seals credentials and the secrets of triggers: 32 bytes as hex or base64, or a "
+    "file with them. Without it there are none.",
+    "vault_old_keys": "Keys that only open what they sealed before they were replaced.",
     "turns": "The settings of the writer, below.",
 }
 
@@ -53,6 +56,7 @@ _WRITER = {
     "stale_instance_threshold_secs": "How often the writer looks for dispatchers that have gone.",
     "cache_bytes": "Encoded snapshots kept in memory.",
     "seal_every_turns": "Turns, over all partitions, from one seal to the next.",
+    "errand": "Only what is asked for moves; waits, lines and calls are left to another engine.",
 }
 
 

@@ -36,8 +36,9 @@ from detent.bootstrap.making import (
     open_or_create,
     seed_of,
 )
-from detent.bootstrap.settings import Settings
+from detent.bootstrap.settings import Settings, without_keys
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
 from detent.handlers import Registry, register_inside
@@ -47,14 +48,17 @@ from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
 from detent.model.link import Control, Decided, Submission
-from detent.ports.store import DefinitionRow, NewArrival
+from detent.ports.store import NewArrival
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
+from detent.service.catalogue import definition_row
+from detent.service.credentials import StoredSecrets
 from detent.service.starting import Moment, StartRequest, start_submission
+from detent.service.vault import Safe
 from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
@@ -72,7 +76,8 @@ class Parts:
         self.callers = Callers()
         self._ids = FreshIds()
         self.watch = Watch()
-        self.registry = Registry()
+        self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
+        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
         self._lock = threading.RLock()
@@ -156,11 +161,13 @@ class Parts:
 
     def fresh_id(self, make: Callable[[int, bytes], str] = timed_id) -> str:
         """A new id, ordered by time."""
+        return make(self.now_ms(), self.chance(10))
+
+    def now_ms(self) -> int:
+        """Now as Unix milliseconds, by the wall or in virtual time."""
         if self._driver is not None:
-            now_ms = self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
-        else:
-            now_ms = wall_time_ms()
-        return make(now_ms, self.chance(10))
+            return self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
+        return wall_time_ms()
 
     # reading and catalogue -----------------------------------------------------------------------
 
@@ -184,16 +191,7 @@ class Parts:
 
     def put_definition(self, definition: Definition, tenant: str, namespace: str) -> None:
         """Store a definition for a tenant and namespace."""
-        row = DefinitionRow(
-            definition.hash,
-            tenant,
-            namespace,
-            definition.name,
-            definition.version,
-            definition.canonical,
-            False,
-            self._clock.wall_ms(),
-        )
+        row = definition_row(definition, (tenant, namespace), self._clock.wall_ms())
         self.write(lambda store: store.put_definition(row))
         self._known.add((definition.hash, tenant, namespace))
 
@@ -331,7 +329,7 @@ class Parts:
         lower_switch_interval(self.settings.switch_interval_ms)
         self._wake = WakeListener(lambda: self.submit(Control("wake")))
         handover = Handover(
-            settings=self.settings,
+            settings=without_keys(self.settings),
             owner=make_owner(self.settings, self._wake.address),
             handlers=self.registry.specs(),
             lock=self._store.hold_lock(),

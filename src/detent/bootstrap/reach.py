@@ -1,7 +1,8 @@
 """`reach`: whoever can carry a request out now.
 
 A visitor while somebody owns the store, else an engine without handlers that carries the request
-out and goes away again.
+out and goes away again. Such an engine is on an errand: it lets no wait end, no schedule fire and
+nobody in line pass, since nobody here could make the calls that follow.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from detent.bootstrap.engine import Engine
 from detent.bootstrap.visitor import Visitor
 from detent.model import limits
 from detent.model.errors import StoreError
+from detent.runtime.settings import WriterSettings
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def _door(path: str | Path, timeout_ms: int, seal_key: str | Path | None) -> Eng
         return visitor
     visitor.close()
     try:
-        return Engine(path, seal_key=seal_key)
+        return Engine(path, seal_key=seal_key, turns=WriterSettings(errand=True))
     except StoreError as error:
         if error.code != "store.owned":
             raise

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.vaults import vault_of
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
@@ -33,7 +34,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     switch_interval_ms: float | None = 0.2  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
+    vault_key: str | None = None  # 32 bytes as hex or base64, or a file with them: seals secrets
+    vault_old_keys: tuple[str, ...] = ()  # keys that only open what they sealed before
     turns: WriterSettings = WriterSettings()
+
+    def __repr__(self) -> str:
+        return f"Settings(path={self.path!r})"  # a vault key may be among them
 
 
 def settings_of(path: object, named: dict[str, Any]) -> Settings:
@@ -74,8 +80,14 @@ def check(settings: Settings) -> Settings:
         raise _bad("threads", "at least 1", settings.threads)
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
+    vault_of(settings.vault_key, settings.vault_old_keys)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     return settings
+
+
+def without_keys(settings: Settings) -> Settings:
+    """The settings for a writer, which opens no secrets."""
+    return msgspec.structs.replace(settings, vault_key=None, vault_old_keys=())
 
 
 def _is_path(value: object) -> bool:

@@ -29,13 +29,18 @@ from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
 from detent.model.link import Submission
-from detent.ports.store import DefinitionRow, InstanceRow, NewArrival
+from detent.ports.store import InstanceRow, NewArrival
 from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
 from detent.service.bulk import BulkResult
-from detent.service.catalogue import check_definition, find_definition, settled
+from detent.service.catalogue import (
+    check_definition,
+    definition_row,
+    find_definition,
+    settled,
+)
 from detent.service.gates import SYSTEM
 from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
@@ -357,16 +362,7 @@ class Visitor:
         return definition
 
     def _keep(self, definition: Definition, tenant: str, namespace: str) -> None:
-        row = DefinitionRow(
-            definition.hash,
-            tenant,
-            namespace,
-            definition.name,
-            definition.version,
-            definition.canonical,
-            False,
-            self._clock.wall_ms(),
-        )
+        row = definition_row(definition, (tenant, namespace), self._clock.wall_ms())
         self._store.put_definition(row)
 
     def _moment(self) -> Moment:

@@ -21,7 +21,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "http_request": "outbound HTTP",
     "tool_call": "outbound HTTP",
     "llm_call": "language models",
-    "emit_event": "triggers",
     "wait_for_event": "event correlation",
     "mcp_call": "tool servers",
     "agent": "language models",

@@ -12,6 +12,7 @@ from detent.kernel.slot import step_out
 from detent.model.decision import Birth
 from detent.model.errors import InvariantViolation, invariant
 from detent.model.inputs import Forked, Input, Started
+from detent.model.labels import labels_of
 from detent.model.snapshot import Frame, Lane, Snapshot, decode_snapshot
 
 
@@ -34,6 +35,7 @@ def born(program: Program, told: Input, tick: int) -> tuple[Snapshot, Birth]:
         priority=snapshot.priority,
         key=key,
         parent=parent,
+        labels=labels_of(snapshot.metadata),
     )
     return snapshot, birth
 

@@ -6,7 +6,9 @@ import hashlib
 from typing import Literal
 from uuid import UUID
 
-Space = Literal["instance", "dry-run", "request", "child", "cron", "gate", "signal"]
+Space = Literal[
+    "instance", "dry-run", "request", "child", "cron", "gate", "signal", "definition", "event"
+]
 
 SYSTEM = "detent"  # the namespace of the engine's own instances
 

@@ -51,9 +51,42 @@ BULK_DEFAULT = 1_000
 BULK_AT_ONCE = 500  # asked together; the rest follow
 SESSION_CHARS = 512
 KEY_CHARS = 512
+LABELS = 32  # texts of the metadata that lists can be filtered by
 DURATION_MS = 100 * 366 * 86_400_000
 
 RESOLUTION_MS = 60_000
+
+# the server's catalogue
+RECORD_TRIES = 100  # of a change that others make at the same time
+LIST_MOST = 1_000
+CREDENTIALS_PER_TENANT = 10_000
+CREDENTIAL_BYTES = 256 * 1024
+DESCRIPTION_CHARS = 2_000
+URL_CHARS = 2_048
+SECRETS_PER_STEP = 100  # credentials that the params of one step name
+SECRET_CHARS = 4  # a shorter text is only taken for the secret where it stands alone
+REFRESH_BEFORE_MS = 300_000  # how long before it expires a token is refreshed
+REFRESH_AGAIN_MS = 60_000  # until the next try of a refresh that failed, or was lost
+REFRESH_BYTES = 64 * 1024  # of an answer to a refresh
+VAULT_KEYS = 16  # the one that seals, and older ones
+API_KEYS_PER_TENANT = 1_000
+API_KEY_USE_MS = 60_000  # how often at most the last use of a key is written
+API_KEYS_TRACKED = 10_000
+TRIGGERS_PER_TENANT = 10_000
+TRIGGER_CONFIG_BYTES = 64 * 1024
+WEBHOOK_BYTES = 1024 * 1024
+WEBHOOK_OLD_S = 300  # how far in the past the timestamp of a signed call may lie
+WEBHOOK_EARLY_S = 60
+WEBHOOK_NONCE_LEAST = 16
+WEBHOOK_NONCE_MOST = 128
+WEBHOOK_PRUNED = 10  # nonces that are looked at for removal with each new one
+WEBHOOKS_PER_SECOND = 300  # of one peer to one trigger
+WEBHOOK_PEERS = 10_000  # counted at once
+SESSION_KEY_CHARS = 512
+SESSION_INSTANCES = 10_000
+CHECKPOINT_BYTES = 256 * 1024
+CHECKPOINTS_PER_INSTANCE = 10_000
+CHECKPOINTS_LISTED = 100
 
 # turns
 INSTANCES_PER_TURN = 500

@@ -22,3 +22,4 @@ class WriterSettings(Struct, frozen=True, kw_only=True):
     stale_instance_threshold_secs: int = 300
     cache_bytes: int = 64 * 1024 * 1024
     seal_every_turns: int = limits.SEAL_EVERY_TURNS
+    errand: bool = False  # only what is asked for moves; waits, lines and calls are left to others

@@ -18,6 +18,7 @@ from detent.model.definition import Definition, Step
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import Started, encode_input
+from detent.model.labels import labels_of
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
 from detent.service.arguments import (
@@ -31,6 +32,7 @@ from detent.service.arguments import (
 from detent.service.blocks import every_step
 
 BUDGETS = ("max_steps", "max_total_tokens", "max_input_tokens", "max_output_tokens")
+_KNOWN_AT_THE_CALL = ("{{", "credentials://")  # only then are these params what is called with
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
 
 
@@ -124,6 +126,7 @@ def start_submission(
         definition=definition.hash,
         priority=priority,
         key=request.key,
+        labels=labels_of(request.metadata),
     )
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
 
@@ -195,7 +198,9 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
     plain = step.params is None or isinstance(step.params, dict)
-    if spec is None or spec.schema is None or not plain or "{{" in str(step.params):
+    if spec is None or spec.schema is None or not plain:
+        return
+    if any(mark in str(step.params) for mark in _KNOWN_AT_THE_CALL):
         return
     fault = next(
         iter(jsonschema_rs.validator_for(spec.schema).iter_errors(step.params or {})), None
