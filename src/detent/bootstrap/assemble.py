@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
@@ -124,20 +125,12 @@ class Parts:
 
     def ask(self, make: Callable[[int], Submission]) -> Verdict:
         """Submit what is made for an acknowledgement number, and wait for the answer to it."""
-        guard_reentrant("a blocking engine call")
-        ack, future = self.callers.expect()
-        try:
-            self.submit(make(ack))
-            if self._driver is not None:
-                self._driver.settle_until(future)
-            return raise_refusal(future.result(limits.ASK_TIMEOUT_MS / 1000))
-        except FutureTimeout:
-            raise RequestError(
-                "request.timeout",
-                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
-            ) from None
-        finally:
-            self.callers.forget(ack)
+        return raise_refusal(self.ask_all([make])[0])
+
+    def ask_all(self, makes: Sequence[Callable[[int], Submission]]) -> list[Verdict]:
+        """The same for many at once; a refusal is an answer like any other."""
+        settle = None if self._driver is None else self._driver.settle_until
+        return ask_all(self.callers, self.submit, settle, makes)
 
     def tell(self, submission: Submission) -> Verdict:
         """Tell from inside a handler: durable when this returns, or refused."""

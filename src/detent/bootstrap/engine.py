@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from msgspec.structs import replace
 
@@ -21,20 +21,20 @@ from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
+from detent.bootstrap.steering import BulkOptions, Steering, Where
 from detent.bootstrap.webhooks import Webhooks
 from detent.definition import load
 from detent.handlers.webhooks import Post
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
 from detent.kernel.replay import Replay
-from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
-from detent.model.errors import RequestError
 from detent.model.link import Submission
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
-from detent.service.arguments import listed, reference, wanted_states
+from detent.service.arguments import reference, wanted_states
+from detent.service.bulk import BulkResult
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
@@ -42,7 +42,9 @@ from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
+    StartOptions,
     StartRequest,
+    batch_of,
     check_free,
     check_handlers,
     check_labels,
@@ -95,34 +97,12 @@ class Engine:
         key: str | None = None,
         tenant: str = "default",
         namespace: str = "default",
-        priority: str = "Normal",
-        timezone: str = "UTC",
-        at: dt.datetime | dt.timedelta | None = None,
-        config: Any = None,
-        metadata: Any = None,
-        dry_run: bool = False,
-        auto_approve: bool = False,
-        concurrency_key: str | None = None,
-        max_concurrency: int = 1,
+        **options: Unpack[StartOptions],
     ) -> str:
         """Start an instance and return its id once durable; a known `key` gives the first one's."""
-        request = StartRequest(
-            data=data,
-            key=key,
-            tenant=tenant,
-            namespace=namespace,
-            priority=priority,
-            timezone=timezone,
-            at=at,
-            config=config,
-            metadata=metadata,
-            dry_run=dry_run,
-            auto_approve=auto_approve,
-            policies=self._policies,
-            concurrency_key=concurrency_key,
-            max_concurrency=max_concurrency,
-        )
-        return self.start_request(definition, request)
+        labels = {"key": key, "tenant": tenant, "namespace": namespace}
+        given: dict[str, Any] = {"data": data, **labels, **options, "policies": self._policies}
+        return self.start_request(definition, StartRequest(**given))
 
     def start_request(self, definition: Definition | str, request: StartRequest) -> str:
         """Start from a prepared request."""
@@ -145,27 +125,12 @@ class Engine:
         timezone: str = "UTC",
     ) -> list[str]:
         """Start one instance per item of `datas`, all or none, and return their ids."""
-        items = listed("a batch", datas)
-        if not items:
+        labels: dict[str, Any] = {"tenant": tenant, "namespace": namespace, "priority": priority}
+        shared = StartRequest(**labels, timezone=timezone, policies=self._policies)
+        requests = batch_of(shared, datas)
+        if not requests:
             return []
-        ready = self._ready(definition, tenant, namespace)
-        requests = [
-            StartRequest(
-                data=data,
-                tenant=tenant,
-                namespace=namespace,
-                priority=priority,
-                timezone=timezone,
-                policies=self._policies,
-            )
-            for data in items
-        ]
-        if len(requests) > limits.BATCH_STARTS:
-            raise RequestError(
-                "request.invalid",
-                f"a batch holds at most {limits.BATCH_STARTS}; got {len(requests)}",
-            )
-        return self._parts.start_batch(ready, requests)
+        return self._parts.start_batch(self._ready(definition, tenant, namespace), requests)
 
     def signal(
         self, instance: str, name: str, payload: Any = None, *, id: str | None = None
@@ -209,6 +174,44 @@ class Engine:
         ready = self._ready(definition, row.tenant, row.namespace)
         self._parts.keep(ready, row.tenant, row.namespace)
         self.command(instance, "migrate", {"to": ready.hash})
+
+    # steering ------------------------------------------------------------------------------------
+
+    def set_data(self, instance: str, data: Any) -> None:
+        """Replace the data of an instance, whatever its state."""
+        self._steering.set_data(instance, data)
+
+    def set_state(
+        self, instance: str, state: str, *, at: dt.datetime | dt.timedelta | None = None
+    ) -> str:
+        """Set the state as the life cycle allows; `at` is when one that is scheduled goes on."""
+        return self._steering.set_state(instance, state, at)
+
+    def reschedule(self, instance: str, offset: dt.timedelta | int) -> None:
+        """Move the due time of a scheduled instance by a span, which may be negative."""
+        self._steering.reschedule(instance, offset)
+
+    def resume_from(
+        self, instance: str, block: str, *, data: Any = None, signals: Sequence[Any] = ()
+    ) -> dict[str, Any]:
+        """Repeat a block of the top level and all that follow it, from a failure or a pause."""
+        return self._steering.resume_from(instance, block, data, signals)
+
+    def inject(
+        self, instance: str, blocks: Sequence[Any], *, position: int | None = None
+    ) -> dict[str, Any]:
+        """Put blocks into one instance, after those of its definition."""
+        return self._steering.inject(instance, blocks, position, self._parts.registry.specs())
+
+    def bulk(
+        self, action: str, where: Where, args: Any = None, **options: Unpack[BulkOptions]
+    ) -> BulkResult:
+        """Ask every instance that a filter finds, and count the verdicts."""
+        return self._steering.bulk(action, where, args, options)
+
+    @property
+    def _steering(self) -> Steering:
+        return Steering(self.command, self._parts.ask_all, self.inspect.look, self._parts.moment)
 
     def command(
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None

@@ -15,17 +15,12 @@ UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
         "fallback_handler": "circuit breakers",
         "compensation": "continuity of a step",
     },
-    "sequence": {
-        "interceptors": "interceptors",
-        "sla": "service level alerts",
-    },
 }
 
 UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "http_request": "outbound HTTP",
     "tool_call": "outbound HTTP",
     "llm_call": "language models",
-    "self_modify": "injected blocks",
     "mcp_call": "tool servers",
     "agent": "language models",
     "embed": "language models",

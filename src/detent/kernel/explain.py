@@ -232,6 +232,8 @@ class _Speaker:
         match wait.kind:
             case "start":
                 return "it waits for its start time", due
+            case "later":
+                return "it was put off by a person", due
             case "delay":
                 return f"{label} waits for its delay", due
             case "sleep":

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from detent.kernel import asking, ledger, listening, slot
+from detent.kernel import asking, intercept, ledger, listening, slot
 from detent.kernel.blocks import correlator
 from detent.kernel.blocks.person import acceptable
 from detent.kernel.blocks.schedule import child_ended
@@ -134,7 +134,10 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
             f"the instance is {snapshot.state}; it takes no signals",
         )
         return
+    source = snapshot.state
     run.note("event.received", "", {"in": index, "name": told.name})
+    if run.program.interceptors:
+        intercept.on_signal(run, told.name)
     if told.name == "pause":
         pause(run, "signal")
     elif told.name == "resume":
@@ -146,6 +149,9 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
             return
     elif not _custom(run, told.name.removeprefix("custom:"), told, index):
         return
+    if told.batch:
+        detail = {"action": "signal", "batch": told.batch, "state": source}
+        run.note("batch.action", "", detail)
     _answer(run, told.id)
 
 

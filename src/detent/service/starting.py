@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import jsonschema_rs
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from detent.calendar import check_zone
 from detent.kernel.builtin import MOVES
@@ -25,10 +26,12 @@ from detent.service.arguments import (
     check_text,
     instant_ms,
     invalid,
+    listed,
     span_ms,
 )
 from detent.service.blocks import every_step
 
+BUDGETS = ("max_steps", "max_total_tokens", "max_input_tokens", "max_output_tokens")
 _KNOWN_AT_THE_CALL = ("{{", "credentials://")  # only then are these params what is called with
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
 
@@ -50,6 +53,24 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     policies: tuple[Any, ...] = ()
     concurrency_key: str | None = None
     max_concurrency: int = 1
+    session: str | None = None
+    budget: Mapping[str, int] | None = None
+
+
+class StartOptions(TypedDict, total=False):
+    """What a start takes beside definition, data, key and labels, by name."""
+
+    priority: str
+    timezone: str
+    at: dt.datetime | dt.timedelta | None
+    config: Any
+    metadata: Any
+    dry_run: bool
+    auto_approve: bool
+    concurrency_key: str | None
+    max_concurrency: int
+    session: str | None
+    budget: Mapping[str, int] | None
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -94,6 +115,8 @@ def start_submission(
         policies=request.policies,
         concurrency_key=request.concurrency_key,
         max_concurrency=_concurrency(request),
+        session=_session(request.session),
+        budget=_budget(request.budget),
         seed=now.seed,
     )
     birth = Birth(
@@ -108,6 +131,16 @@ def start_submission(
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
 
 
+def batch_of(shared: StartRequest, datas: Any) -> list[StartRequest]:
+    """One request per item of data, not more than a batch holds."""
+    items = listed("a batch", datas)
+    if len(items) > limits.BATCH_STARTS:
+        raise RequestError(
+            "request.invalid", f"a batch holds at most {limits.BATCH_STARTS}; got {len(items)}"
+        )
+    return [replace(shared, data=data) for data in items]
+
+
 def _concurrency(request: StartRequest) -> int:
     """How many instances with the same key may move at once."""
     most = request.max_concurrency
@@ -116,6 +149,25 @@ def _concurrency(request: StartRequest) -> int:
     if type(most) is not int or not 1 <= most <= limits.CONCURRENCY:
         raise invalid("max_concurrency", f"a whole number from 1 to {limits.CONCURRENCY}", most)
     return most
+
+
+def _session(session: str | None) -> str | None:
+    if session is not None:
+        check_text("session", session, limits.SESSION_CHARS)
+    return session
+
+
+def _budget(budget: Any) -> dict[str, int] | None:
+    """The numbers an instance may not exceed, by name."""
+    if budget is None:
+        return None
+    if not isinstance(budget, Mapping) or not all(name in BUDGETS for name in budget):
+        raise invalid("budget", f"an object of {', '.join(BUDGETS)}", budget)
+    kept = {name: budget[name] for name in BUDGETS if budget.get(name) is not None}
+    for name, most in kept.items():
+        if type(most) is not int or not 0 <= most <= limits.BUDGET_MOST:
+            raise invalid(f"budget.{name}", f"a whole number up to {limits.BUDGET_MOST}", most)
+    return kept or None
 
 
 def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from detent.expression import Scope, Template
-from detent.kernel import ledger, listening, policy, timing
+from detent.kernel import alerts, budget, intercept, ledger, listening, policy, timing
 from detent.kernel.blocks import passage, person
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
 from detent.kernel.bounds import rendered, too_large
@@ -44,6 +44,8 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
         if not wanted:
             run.note("step.skipped", path, {"why": "when"})
             return DONE
+    if run.program.sla is not None:
+        alerts.arm(run, frame)
     if block.deadline is not None:
         frame.deadline = run.after(block.deadline)
     if block.delay is not None:
@@ -125,6 +127,9 @@ def _released(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
     if run.held:
+        frame.phase = "held"
+        return WAIT
+    if run.snapshot.budget is not None and budget.exceeded(run, path):
         frame.phase = "held"
         return WAIT
     if run.snapshot.policies:
@@ -289,6 +294,8 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
     block = node.block
     frame.phase = "act"
     frame.attempt += 1
+    if run.program.interceptors and frame.attempt == 1:
+        intercept.before_step(run, node.id)
     run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
     resource = frame.granted["key"] if frame.granted else ""
     if resource:
