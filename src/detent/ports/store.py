@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from detent.model.decision import Birth, Doubt, Verdict
+from detent.model.decision import Birth, Doubt, Verdict, WorkItem
 from detent.ports.due import DuePage, DueQuery, Stretch
+from detent.ports.work import WorkStore
 
 
 class Meta(NamedTuple):
@@ -186,6 +187,8 @@ class Commit(NamedTuple):
     ] = ()  # (n, due): rows that woke for nothing; no journal row
     gate_rows: Sequence[GateRow] = ()
     gate_dues: Sequence[GateDue] = ()
+    work: Sequence[WorkItem] = ()
+    called_off: Sequence[str] = ()  # ids of work items to cancel, unless they have ended
 
 
 class Committed(NamedTuple):
@@ -347,6 +350,8 @@ class Store(Protocol):
         """The gates of these partitions that have a due tick, by tenant."""
 
     # from any process
+    @property
+    def work(self) -> WorkStore: ...
     def enqueue(self, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
         """Leave arrivals (and births) in one transaction; False where the id was there already."""
 
@@ -354,7 +359,7 @@ class Store(Protocol):
         """Start marks from a dispatcher outside the writer: the keys that were won."""
 
     def forget(self, before_tick: int, limit: int) -> int:
-        """Remove taken arrivals and tombstones older than the tick (the dedupe window)."""
+        """Remove taken arrivals, tombstones and ended work items older than the tick."""
 
     # catalogue
     def put_definition(self, row: DefinitionRow) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from detent.ports.due import DueQuery
 from detent.ports.store import Page
+from detent.ports.work import Claim
 from detent.store.sqlite import open_store
 from tests.conformance.adapters import NEW
 from tests.conformance.world import World, a_change, an_arrival
@@ -36,7 +37,20 @@ READS = {
     "journal": lambda store: store.journal(1, 5, 5),
     "journal scan": lambda store: store.journal_scan(5, 5),
     "turns": lambda store: store.turns(1, 5, 5),
+    "poll": lambda store: store.work.claim(a_claim(tenant="acme")),
+    "poll of all tenants": lambda store: store.work.claim(a_claim()),
+    "poll of a queue": lambda store: store.work.claim(a_claim(queue="q", tenant="acme")),
+    "poll of a queue of all tenants": lambda store: store.work.claim(a_claim(queue="q")),
+    "overdue work": lambda store: store.work.overdue(5, 5),
+    "next lease": lambda store: store.work.next_lease(),
+    "work item": lambda store: store.work.item("work-1"),
+    "work events": lambda store: store.work.events("work-1", 5),
+    "work logs": lambda store: store.work.logs("id-1", 5),
 }
+
+
+def a_claim(**more):
+    return Claim(handler="charge", worker="w", now_ms=0, stale_ms=1_000, **more)
 
 
 @pytest.fixture

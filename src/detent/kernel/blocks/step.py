@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from detent.expression import Scope, Template
 from detent.kernel import ledger, policy, timing
-from detent.kernel.blocks import passage, person
+from detent.kernel.blocks import passage, person, worker
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up
 from detent.kernel.bounds import rendered, too_large
 from detent.kernel.builtin import MOVES, Moved, Sleep
@@ -82,9 +82,12 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         return _escalated(run, node, frame, path)
     if why == "failed":
         passage.close_after(run, frame, value)
+        pause = worker.pause_ms(run, node, frame, path, value)
+        if pause is not None:
+            return _act(run, node, frame, path, pause)
         return failed(run, node, frame, path, value)
     frame.phase = APPLIED
-    return finish(run, node, frame, path, value, merge=run.handler(node.block.handler).merge)
+    return finish(run, node, frame, path, value, merge=worker.spec(run, node).merge)
 
 
 def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
@@ -284,7 +287,7 @@ def _escalated(run: Run, node: Node, frame: Frame, path: str) -> int:
     return DONE
 
 
-def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
+def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> int:
     block = node.block
     frame.phase = "act"
     frame.attempt += 1
@@ -304,6 +307,9 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
     move = MOVES.get(block.handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
+    would = worker.preview(run, node, params)
+    if would is not None:
+        return finish(run, node, frame, path, would, merge=False)
     request = node.table if node.table is not None else encode(params)
     if len(request) > limits.PAYLOAD_BYTES:
         return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
@@ -320,6 +326,8 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
             frame.attempt,
             block.timeout,
             resource,
+            block.queue_name or "",
+            pause_ms,
         ),
         frame,
     )
