@@ -36,6 +36,8 @@ _ENGINE = {
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
     "seal_key": "A file with an Ed25519 private key; seals are signed with it.",
+    "workers": "Handlers that nobody has registered are external workers'; off, they are refused.",
+    "work_stale_ms": "How long a worker's claim lives without a heartbeat.",
     "turns": "The settings of the writer, below.",
 }
 

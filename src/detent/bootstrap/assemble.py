@@ -24,7 +24,7 @@ from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
 from detent.bootstrap.inside import EngineInside
 from detent.bootstrap.inspector import Inspector
-from detent.bootstrap.known_handlers import registration, remember
+from detent.bootstrap.known_handlers import known_here, registration, remember
 from detent.bootstrap.making import (
     Handover,
     chance_of,
@@ -39,21 +39,22 @@ from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
+from detent.bootstrap.work import WorkRoom
 from detent.handlers import Registry, register_inside
 from detent.model import limits
-from detent.model.decision import Verdict
+from detent.model.decision import HandlerSpec, Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.model.ids import partition_of, timed_id
+from detent.model.ids import timed_id
 from detent.model.link import Control, Decided, Submission
-from detent.ports.store import DefinitionRow, NewArrival
+from detent.ports.store import DefinitionRow
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
-from detent.service.starting import Moment, StartRequest, start_submission
+from detent.service.starting import Moment, StartRequest, start_arrival, start_submission
 from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ class Parts:
         self._ids = FreshIds()
         self.watch = Watch()
         self.registry = Registry()
+        self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
         self._lock = threading.RLock()
@@ -106,6 +108,7 @@ class Parts:
             self._dispatcher.take(decided)
         self.callers.answer(decided.acks)
         self.watch.moved(decided.moved)
+        self.work.bell.ring(decided.work)
 
     def submit(self, *items: Submission | Control) -> None:
         """Hand items to the writer."""
@@ -214,8 +217,12 @@ class Parts:
             self._dispatcher.handlers_changed()
         return names
 
+    def handlers(self) -> dict[str, HandlerSpec]:
+        """What the kernel is told about the handlers of this process."""
+        return known_here(self.registry.specs(), workers=self.settings.workers)
+
     def _tell_handlers(self) -> None:
-        specs = self.write(lambda store: remember(store, self.registry.specs()))
+        specs = self.write(lambda store: remember(store, self.handlers()))
         self.submit(registration(specs))
 
     # starting and waiting ------------------------------------------------------------------------
@@ -223,25 +230,15 @@ class Parts:
     def start_batch(self, definition: Definition, requests: Sequence[StartRequest]) -> list[str]:
         """Leave all starts in one transaction: all or none."""
         guard_reentrant("a blocking engine call")
-        arrivals, ids = [], []
+        arrivals = []
         for request in requests:
             made = start_submission(definition, request, self.moment(), 0)
-            ids.append(made.instance)
-            arrivals.append(
-                NewArrival(
-                    id=f"start:{made.instance}",
-                    p=partition_of(made.instance, self.meta.partitions),
-                    instance=made.instance,
-                    body=made.body,
-                    birth=made.birth,
-                    salt=self.chance(16),
-                )
-            )
+            arrivals.append(start_arrival(made, self.meta.partitions, self.chance(16)))
         tick = self.moment().tick
         self.keep(definition, requests[0].tenant, requests[0].namespace)
         self.write(lambda store: store.enqueue(arrivals, tick))
         self.submit(Control("wake"))
-        return ids
+        return [left.instance for left in arrivals]
 
     def wait_for(self, instance: str, wanted: frozenset[str], timeout: float | None) -> str:
         """Wait for an instance to be in one of the states."""
@@ -331,7 +328,8 @@ class Parts:
             self.registry, lambda _items: None, max_in_flight=self.settings.max_in_flight
         )
         self._dispatcher.start()
-        self._driver = VirtualDriver(writer, clock, self._dispatcher, self.decided, self.registry)
+        hears = (self.decided, self.work)
+        self._driver = VirtualDriver(writer, clock, self._dispatcher, hears, self.registry)
         self._driver.open()
 
     def _open_running(self) -> None:
@@ -340,7 +338,7 @@ class Parts:
         handover = Handover(
             settings=self.settings,
             owner=make_owner(self.settings, self._wake.address),
-            handlers=self.registry.specs(),
+            handlers=self.handlers(),
             lock=self._store.hold_lock(),
             ahead_ms=self._clock.wall_ms() - boot_time_ms(),
         )
@@ -355,6 +353,7 @@ class Parts:
         self._dispatcher.start()
         link.start(self.decided)
         self._wake.start()
+        self.work.open()
 
     def close(self) -> None:
         """Stop in the order in which work flows; whoever comes second waits until it is done."""
@@ -369,7 +368,8 @@ class Parts:
                 last.callback(self.inspector.close)
                 last.callback(self.watch.fail_all, closed())
                 last.callback(self.callers.fail_all, closed())
-                for part in (self._link, self._driver, self._dispatcher, self._wake):
+                parts = (self._link, self._driver, self._dispatcher, self._wake, self.work)
+                for part in parts:
                     if part is not None:
                         last.callback(part.close)
 

@@ -21,24 +21,23 @@ from detent.bootstrap.crons import Crons
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
+from detent.bootstrap.work import Work
 from detent.definition import load
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
 from detent.kernel.replay import Replay
 from detent.model import limits
-from detent.model.decision import Birth, Verdict
+from detent.model.decision import Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.model.inputs import encode_input
 from detent.model.link import Submission
-from detent.model.snapshot import decode_snapshot
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
 from detent.service.arguments import listed, reference, wanted_states
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
-from detent.service.proving import fork_input
+from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
@@ -64,9 +63,9 @@ class Engine:
         """Open the store at `path`, own it, recover, and start working.
 
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
-        every step of every instance started here. Further settings: `writer`, `clock`,
-        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`.
+        every step of every instance started here. Further settings: `writer`, `clock`, `seed`,
+        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers`
+        (handlers nobody has registered are external workers'), `work_stale_ms`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
@@ -243,6 +242,11 @@ class Engine:
         return Crons(self._door, self, self._parts.keep, self._policies)
 
     @property
+    def work(self) -> Work:
+        """Tasks for external workers: poll, heartbeat, complete, fail, show, list, stats."""
+        return Work(self._parts)
+
+    @property
     def _door(self) -> Door:
         return Door(self._configure, self._begin, self.inspect.look, self._parts.moment)
 
@@ -342,17 +346,7 @@ class Engine:
             dry_run=dry_run,
             seed=moment.seed,
         )
-        forked = self.inspect.look(lambda store: fork_input(store, instance, None, request))
-        row = self.inspect.look(lambda store: store.instance(instance))
-        snapshot = decode_snapshot(forked.snapshot)
-        birth = Birth(
-            id=moment.fresh_id,
-            tenant=snapshot.tenant,
-            namespace=snapshot.namespace,
-            definition=snapshot.definition or (row.definition if row else ""),
-            priority=snapshot.priority,
-        )
-        made = Submission(moment.fresh_id, encode_input(forked), birth=birth)
+        made = self.inspect.look(lambda store: fork_submission(store, instance, None, request))
         parts.ask(lambda ack: replace(made, ack=ack))
         return moment.fresh_id
 
@@ -387,7 +381,7 @@ class Engine:
         check_definition(definition)
         check_free(definition.name, namespace)
         parts = self._parts
-        specs = parts.registry.specs()
+        specs = parts.handlers()
         check_policies(self._policies, specs)
         if not parts.known(definition, tenant, namespace):
             definition = self._settled(definition, tenant, namespace)

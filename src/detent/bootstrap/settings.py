@@ -33,6 +33,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     switch_interval_ms: float | None = 0.2  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
+    workers: bool = False  # handlers that nobody has registered are external workers'
+    work_stale_ms: int = limits.WORK_STALE_MS  # a claim without a heartbeat for so long is over
     turns: WriterSettings = WriterSettings()
 
 
@@ -72,6 +74,8 @@ def check(settings: Settings) -> Settings:
         raise _bad("max_in_flight", "at least 1", settings.max_in_flight)
     if settings.threads is not None and settings.threads < 1:
         raise _bad("threads", "at least 1", settings.threads)
+    if settings.work_stale_ms < 1:
+        raise _bad("work_stale_ms", "at least 1", settings.work_stale_ms)
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it

@@ -26,13 +26,11 @@ from detent.definition import load
 from detent.kernel.fork import ForkRequest
 from detent.kernel.lifecycle import TERMINAL
 from detent.model import limits
-from detent.model.decision import Birth, Verdict
+from detent.model.decision import Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError, StoreError
 from detent.model.ids import partition_of, timed_id
-from detent.model.inputs import encode_input
 from detent.model.link import Submission
-from detent.model.snapshot import decode_snapshot
 from detent.ports.store import DefinitionRow, InstanceRow, NewArrival
 from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
@@ -40,7 +38,7 @@ from detent.service import sending
 from detent.service.arguments import reference, wanted_states
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
-from detent.service.proving import fork_input
+from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
@@ -216,7 +214,6 @@ class Visitor:
         dry_run: bool = False,
     ) -> str:
         """Start a new instance from the record of one: after row `seq`, or before a node."""
-        row = self._row(instance)
         request = ForkRequest(
             instance=self._fresh_id(),
             seq=seq,
@@ -225,17 +222,9 @@ class Visitor:
             dry_run=dry_run,
             seed=self._chance(8).hex(),
         )
-        forked = fork_input(self._store, instance, None, request)
-        birth = Birth(
-            id=forked.instance,
-            tenant=row.tenant,
-            namespace=row.namespace,
-            definition=decode_snapshot(forked.snapshot).definition,
-            priority=row.priority,
-        )
-        made = Submission(forked.instance, encode_input(forked), birth=birth)
-        self._leave(made, f"start:{forked.instance}")
-        return forked.instance
+        made = fork_submission(self._store, instance, None, request)
+        self._leave(made, f"start:{made.instance}")
+        return made.instance
 
     def accept_clock(self) -> int:
         """Let the engine go on although the wall clock jumped; the milliseconds it had jumped."""
