@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from detent import sequence, step, wait
+from detent.model import limits
 from detent.ports.work import WorkQuery
 from detent.service.work import Holder, complete
+from detent.service.work_views import external_handlers, instance_logs
 from detent.store.sqlite import open_store
 from tests.acceptance.stage import actions, refused, rows, state, virtual
 from tests.acceptance.workshop import STALE_MS, completed, events, polled, proved, started
@@ -117,6 +119,29 @@ def test_lists_and_figures_and_workers(engine):
     engine.advance(60_001)
     assert engine.work.workers() == []
     assert [worker.alive for worker in engine.work.workers(include_stale=True)] == [False, False]
+
+
+def test_what_workers_write_down_is_kept_with_the_instance(engine):
+    instance = started(engine, sequence("l", step("a", "charge"), step("b", "mail")))
+    for handler, lines in (("charge", 2), ("mail", limits.WORK_LOG_LINES + 1)):
+        task = polled(engine, handler=handler)
+        logs = [{"ts": "12:00", "level": "info", "message": f"{n}"} for n in range(lines)]
+        engine.work.complete(task.id, "w1", 1, {}, logs=logs)
+        engine.run_until_idle()
+    found = engine.inspect.look(lambda store: instance_logs(store, instance, None))
+    assert [line.block for line in found] == ["a"] * 2 + ["b"] * limits.WORK_LOG_LINES
+    assert (found[1].ts, found[1].level, found[1].message) == ("12:00", "info", "1")
+    with refused("instance.not_found"):
+        engine.inspect.look(lambda store: instance_logs(store, instance, "beta"))
+    assert engine.inspect.look(lambda store: external_handlers(store, None)) == ["charge", "mail"]
+    assert engine.inspect.look(lambda store: external_handlers(store, "beta")) == []
+
+
+def test_an_open_effect_is_in_flight_while_a_worker_holds_it(engine):
+    instance = started(engine)
+    assert [call.state for call in engine.inspect.doubts(instance)] == ["planned"]
+    polled(engine)
+    assert [call.state for call in engine.inspect.doubts(instance)] == ["in_flight"]
 
 
 @pytest.mark.parametrize(

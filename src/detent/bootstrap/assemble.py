@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -91,12 +92,8 @@ class Parts:
         self._valid_until_ms = 0
         self.held = ""
         memory = settings.path == MEMORY
-        self.inspector = Inspector(
-            (lambda: store)
-            if memory
-            else (lambda: open_store(settings.path, create=None, read_only=True)),
-            shared=memory,
-        )
+        reader = partial(open_store, settings.path, create=None, read_only=True)
+        self.inspector = Inspector((lambda: store) if memory else reader, shared=memory)
 
     # wiring --------------------------------------------------------------------------------------
 
@@ -147,17 +144,18 @@ class Parts:
 
     # time and ids --------------------------------------------------------------------------------
 
-    def moment(self) -> Moment:
-        """Now, and fresh names for what starts now."""
+    def tick(self) -> int:
+        """Logical now."""
         if self._closed:
             raise closed()
-        tick = self._clock.tick()
         if self.meta.clock == "stepped":
-            tick = max((row.tick for row in self.read(lambda store: store.partitions())), default=0)
-        elif self._driver is not None:
-            tick = self._driver.tick()
+            return max((row.tick for row in self.read(lambda store: store.partitions())), default=0)
+        return self._clock.tick() if self._driver is None else self._driver.tick()
+
+    def moment(self) -> Moment:
+        """Now, and fresh names for what starts now."""
         return Moment(
-            tick=tick,
+            tick=self.tick(),
             epoch_ms=self.meta.epoch_ms,
             resolution_ms=self.meta.resolution_ms,
             fresh_id=self.fresh_id(self._ids.next),

@@ -43,8 +43,8 @@ class WorkRoom:
 
     def now_ms(self) -> int:
         """Logical now, by which claims and leases are counted."""
-        moment = self._parts.moment()
-        return moment.epoch_ms + moment.tick * moment.resolution_ms
+        meta = self._parts.meta
+        return meta.epoch_ms + self._parts.tick() * meta.resolution_ms
 
     def poll(self, request: PollRequest) -> Polled:
         """Claim tasks; whoever looks after claims hears of it."""
