@@ -305,10 +305,18 @@ class _Speaker:
         if effect.state == "indeterminate":
             text = f"{label} waits for a person's decision on its call of {effect.handler}"
             return text, RESOLUTIONS
+        if effect.worker:
+            return f"{label} waits for {_worker(effect)}", (self._report(effect),)
         due = effect_due(effect)
         outcome = f"the outcome of {effect.handler} (attempt {effect.attempt})"
         late = () if due is None else (f"{_late(effect)} at {self.at(due)}",)
         return f"{label} waits for {outcome}", (outcome, *late)
+
+    def _report(self, effect: OpenEffect) -> str:
+        later = (
+            "" if effect.available is None else f", who may have it at {self.at(effect.available)}"
+        )
+        return f"the report of {_worker(effect)}{later} (attempt {effect.attempt})"
 
     def _gate(self, path: str, frame: Frame, node: Node) -> WaitExplained:
         return WaitExplained(
@@ -386,6 +394,11 @@ def _schedule(label: str, wait: Wait, due: tuple[str, ...]) -> tuple[str, tuple[
             return f"{label} has no time left at which it fires", ("another expression for it",)
         case _:
             return f"{label} waits for its next fire", (*due, "a change of the schedule")
+
+
+def _worker(effect: OpenEffect) -> str:
+    queue = f" in queue {effect.queue}" if effect.queue else ""
+    return f"a worker of handler {effect.handler}{queue}"
 
 
 def _late(effect: OpenEffect) -> str:

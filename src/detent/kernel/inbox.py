@@ -108,6 +108,7 @@ def _fork(run: Run, told: Forked) -> None:
     run.recalled = [key for key in run.recalled if key not in calls]
     run.withdrawn = [key for key in run.withdrawn if key not in calls]
     run.doubts = [doubt for doubt in run.doubts if doubt.effect not in calls]
+    run.called_off = [key for key in run.called_off if key not in calls]
     _answer(run, told.id)
 
 

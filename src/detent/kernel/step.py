@@ -114,6 +114,8 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         blobs=blobs,
         more=snapshot.more,
         birth=run.birth,
+        work=run.work,
+        called_off=run.called_off,
     )
 
 

@@ -12,6 +12,7 @@ from detent.kernel.gate.meters import Timing as GateTiming
 from detent.kernel.ledger import effect_due
 from detent.kernel.places import frontier
 from detent.model.errors import RequestError
+from detent.model.ids import work_id
 from detent.ports.store import Page
 from detent.runtime.gates import open_gate
 from detent.service.reading import (
@@ -23,12 +24,12 @@ from detent.service.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from detent.kernel.program import Node
     from detent.kernel.recording import Timing
     from detent.model.snapshot import Frame, OpenEffect, Snapshot
-    from detent.ports.store import InstanceRow, Store
+    from detent.ports.store import Flight, InstanceRow, Store
 
 APPROVALS_LIMIT = 1_000
 _PAGE = 500
@@ -202,9 +203,16 @@ def _approval(
 def _calls(store: Store, row: InstanceRow, snapshot: Snapshot) -> list[OpenCall]:
     flights = store.flights([effect.key for effect in snapshot.effects])
     return [
-        _call(row, effect, called=effect.key in flights and flights[effect.key].dispatcher != "")
-        for effect in snapshot.effects
+        _call(row, effect, called=_begun(store, flights, effect)) for effect in snapshot.effects
     ]
+
+
+def _begun(store: Store, flights: Mapping[str, Flight], effect: OpenEffect) -> bool:
+    """Whether somebody may be performing it: a start mark, or a worker's claim."""
+    if effect.worker:
+        item = store.work.item(work_id(effect.key))
+        return item is not None and item.state == "claimed"
+    return effect.key in flights and flights[effect.key].dispatcher != ""
 
 
 def _call(row: InstanceRow, effect: OpenEffect, *, called: bool) -> OpenCall:
