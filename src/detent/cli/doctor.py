@@ -40,7 +40,7 @@ def _findings(options: Invocation, *, quick: bool) -> Iterator[Finding]:
 
 
 def _absent(error: StoreError) -> bool:
-    return error.message.startswith("there is no store")
+    return bool(error.details.get("absent"))
 
 
 def _show(screen: Screen, found: list[Finding]) -> None:

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 import click
 from msgspec import to_builtins
 
+from detent.cli import values
+from detent.cli.doors import asking
 from detent.cli.invocation import Invocation, pass_invocation, shared
-from detent.cli.limits import TENANT, asking
+from detent.cli.limits import TENANT, of_tenants, with_tenant
 from detent.cli.reader import reading
 from detent.cli.screen import Cell, Screen, Table
 from detent.cli.shown import plural
-from detent.model.errors import RequestError
+from detent.model import limits
 from detent.service.gate_views import PoolView, ResourceView, find_pool, list_pools
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,21 +34,21 @@ def pool() -> None:
 @shared
 @pass_invocation
 def list_(options: Invocation) -> None:
-    """List the pools of a tenant."""
+    """List pools, by tenant and name."""
     with reading(options) as reader:
-        found = list_pools(reader.store, reader.tenant or TENANT, reader.now_ms)
+        found = of_tenants(reader, list_pools)
     table = Table(
         columns=("pool", "strategy", "resources", "used today", "of", "waiting"),
         rows=[
             (each.name, each.strategy, _count(each), _used(each), _today(each), str(each.waiting))
-            for each in found
+            for _whose, each in found
         ],
         right=("used today", "of", "waiting"),
         empty="no pools; make one with `detent pool create NAME`",
     )
-    options.emit(
-        {"pools": [to_builtins(each) for each in found]}, lambda screen: screen.table(table)
-    )
+    shown = {"pools": [{"tenant": whose, **to_builtins(each)} for whose, each in found]}
+    named = with_tenant(table, [whose for whose, _each in found])
+    options.emit(shown, lambda screen: screen.table(named))
 
 
 @pool.command()
@@ -67,7 +69,7 @@ def show(options: Invocation, name: str) -> None:
 @pass_invocation
 def create(options: Invocation, name: str, strategy: str) -> None:
     """Make a pool, or change the strategy of one."""
-    with asking(options) as door:
+    with asking(options, make=True) as door:
         made = door.pools.create(name, strategy, tenant=options.tenant or TENANT)
     _answer(options, "create", name, to_builtins(made), strategy)
 
@@ -75,18 +77,37 @@ def create(options: Invocation, name: str, strategy: str) -> None:
 def _fields(command: Command) -> Command:
     """The options that say something about a resource."""
     options = (
-        click.option("--weight", type=int, help="Its share in a weighted pool.  [default: 1]"),
-        click.option("--daily-cap", type=int, help="At most so many a day; 0 is no cap."),
-        click.option("--warmup-days", type=int, help="Days in which the cap rises to --daily-cap."),
-        click.option("--warmup-start-cap", type=int, help="The cap of the first day."),
-        click.option("--warmup-start", metavar="DATE", help="The first day.  [default: today]"),
-        click.option("--warmup-schedule", metavar="CAPS", help="A cap for each day: 5,10,20."),
-        click.option("--timezone", metavar="ZONE", help="Where its days begin.  [default: UTC]"),
+        _number("--weight", 1, limits.RESOURCE_WEIGHT, "Its share in a weighted pool, from 1."),
+        _number("--daily-cap", 0, limits.DAILY_CAP, "At most so many a day; 0 is no cap."),
+        _number("--warmup-days", 0, limits.WARMUP_DAYS, "Days until the cap is --daily-cap."),
+        _number("--warmup-start-cap", 0, limits.DAILY_CAP, "The cap of the first day."),
+        click.option(
+            "--warmup-start",
+            type=values.day,
+            metavar="DATE",
+            help="The first day.  [default: today]",
+        ),
+        click.option(
+            "--warmup-schedule",
+            type=values.caps,
+            metavar="CAPS",
+            help="A cap for each day: 5,10,20.",
+        ),
+        click.option(
+            "--timezone",
+            type=values.zone,
+            metavar="ZONE",
+            help="Where its days begin.  [default: UTC]",
+        ),
         click.option("--name", "label", metavar="TEXT", help="For people.  [default: its key]"),
     )
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _number(name: str, low: int, high: int, about: str) -> Callable[[Command], Command]:
+    return click.option(name, type=click.IntRange(low, high), metavar="N", help=about)
 
 
 @pool.command()
@@ -97,9 +118,12 @@ def _fields(command: Command) -> Command:
 @shared
 @pass_invocation
 def add(options: Invocation, name: str, resource_key: str, id_: str | None, **given: Any) -> None:
-    """Add a resource; one with that id is changed to what is said here."""
+    """Add a resource; one with that id is changed to what is said here.
+
+    One that is disabled stays so: `detent pool enable` lets it take part again.
+    """
     fields = _given(given)
-    with asking(options) as door:
+    with asking(options, make=True) as door:
         tenant = options.tenant or TENANT
         made = door.pools.add(name, resource_key, id=id_, tenant=tenant, **fields)
     _answer(options, "add", f"{name} {made.id}", to_builtins(made), _about(made))
@@ -174,18 +198,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     if "label" in fields:
         fields["name"] = fields.pop("label")
     if "warmup_schedule" in fields:
-        fields["warmup_schedule"] = _caps(fields["warmup_schedule"])
+        fields["warmup_schedule"] = fields["warmup_schedule"] or None  # none: it is taken away
     return fields
-
-
-def _caps(text: str) -> list[int] | None:
-    """The caps of a schedule; an empty text takes it away."""
-    try:
-        return [int(each) for each in text.split(",")] if text.strip() else None
-    except ValueError:
-        raise RequestError(
-            "request.invalid", f"--warmup-schedule must be caps such as 5,10,20; got {text!r}"
-        ) from None
 
 
 def _answer(

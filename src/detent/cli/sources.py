@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from detent.cli.values import WrongValue
 from detent.definition import parse, read
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
@@ -78,9 +79,8 @@ def json_value(given: str, option: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise RequestError(
-            "payload.invalid", f"{option} must be JSON, or @file with JSON; {error}"
-        ) from None
+        said = f"expected JSON, or @file with JSON; {error}"
+        raise WrongValue(said, "payload.invalid", option) from None
 
 
 def read_file(name: str) -> bytes:
