@@ -8,9 +8,10 @@ from typing import Any, get_args
 import click
 from msgspec import to_builtins
 
+from detent.bootstrap.owners import living_owner
 from detent.calendar import local_of
 from detent.cli import values
-from detent.cli.doors import asking
+from detent.cli.doors import HOST, asking
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table
@@ -98,7 +99,13 @@ def list_(options: Invocation, limit: int) -> None:
     with reading(options) as reader:
         found = list_crons(reader.store, reader.tenant, limit)
         shown = {"crons": [to_builtins(each) for each in found]}
-        options.emit(shown, lambda screen: screen.table(_table(reader, found)))
+
+        def show(screen: Screen) -> None:
+            screen.table(_table(reader, found))
+            if any(each.enabled for each in found):
+                _say_unowned(screen, reader)
+
+        options.emit(shown, show)
 
 
 @cron.command()
@@ -109,7 +116,13 @@ def show(options: Invocation, cron_id: str) -> None:
     """Show one schedule and what has become of it."""
     with reading(options) as reader:
         found = show_cron(reader.store, cron_id, reader.tenant)
-        options.emit(to_builtins(found), lambda screen: screen.facts(_facts(reader, found)))
+
+        def tell(screen: Screen) -> None:
+            screen.facts(_facts(reader, found))
+            if found.enabled:
+                _say_unowned(screen, reader)
+
+        options.emit(to_builtins(found), tell)
 
 
 @cron.command()
@@ -227,6 +240,13 @@ def _table(reader: Reader, found: tuple[CronView, ...]) -> Table:
     )
 
 
+def _say_unowned(screen: Screen, reader: Reader) -> None:
+    """Nothing fires by itself: say so where no engine runs."""
+    if reader.store.meta().clock == "wall" and living_owner(reader.store) is None:
+        screen.line()
+        screen.line(Cell(f"nobody runs this store, so nothing fires: {HOST} does", "yellow"))
+
+
 def _starts(cron: CronView) -> str:
     return cron.sequence if cron.version is None else f"{cron.sequence}@{cron.version}"
 
@@ -253,7 +273,7 @@ def _facts(reader: Reader, cron: CronView) -> Iterator[tuple[str, str | Cell]]:
     yield "skipped", f"{cron.skipped_fires:,}"
     yield "failed", f"{cron.failed_fires:,}" if cron.failed_fires else ""
     yield "last error", Cell(cron.last_error, "red")
-    yield "last fire", reader.instant(cron.last_triggered_ms)
+    yield "last start", reader.instant(cron.last_triggered_ms)
     yield "last skipped", reader.instant(cron.last_skipped_ms)
     yield "running", ", ".join(cron.running)
     yield "tenant", f"{cron.tenant} / {cron.namespace}"

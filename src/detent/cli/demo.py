@@ -116,7 +116,7 @@ def _picture(show: Show, hour: int) -> object:
         Cell(f"   reported {people.signalled} deliveries", "cyan"),
     ]
     show.watch.finished()
-    return picture(show.screen, show.watch, [did])
+    return picture(show.screen, show.watch, [did], paced=True)
 
 
 def _line(show: Show, hour: int) -> None:

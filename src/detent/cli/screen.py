@@ -69,6 +69,10 @@ class Screen:
         else:
             self._write("".join(map(_plain, pieces)))
 
+    def flush(self) -> None:
+        """Let whoever reads see what was printed, also through a pipe."""
+        self._out.flush()
+
     def heading(self, text: str) -> None:
         """Print the title of what follows."""
         self.line()

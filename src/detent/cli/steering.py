@@ -170,7 +170,7 @@ def _preview(options: Invocation, instance_id: str, to: str) -> int:
 def named_definition(to: str) -> Any:
     """A definition from a file, or the name of a stored one."""
     try:
-        return load_definition(to).definition
+        return load_definition(to, warn=True).definition
     except RequestError as error:
         if error.code != "file.missing" or to.endswith((".py", ".json", ".yaml", ".yml")):
             raise
