@@ -157,13 +157,25 @@ def test_a_pool_shows_what_each_resource_may_do_today(pool):
     )
     shown = pool("pool", "show", "boxes").out
     assert "weighted, 2 resources" in shown
-    assert "##########.......... day 5 of 10" in shown
+    assert "#####..... day 5 of 10, then 50" in shown
     found = pool("pool", "show", "boxes", "-o", "json").json["resources"]
     assert [each["cap_today"] for each in found] == [40, 23]
     assert [each["id"] for each in found] == ["anna@example.com", "ben@example.com"]
     listed = pool("pool", "list").out
     assert "2 resources" in listed
     assert "63" in listed
+
+
+def test_the_bar_of_a_warm_up_is_in_proportion_and_never_empty(pool):
+    pool("pool", "add", "boxes", "a", "--warmup-schedule", "5,10,20", "--daily-cap", "40")
+    ramp = ("--daily-cap", "50", "--warmup-days", "28", "--warmup-start-cap", "5")
+    pool("pool", "add", "boxes", "b", *ramp)
+    shown = pool("pool", "show", "boxes").out
+    assert "###....... day 1 of 3, then 40" in shown
+    assert "#......... day 1 of 28, then 50" in shown
+    assert "key" not in shown.splitlines()[1].split()  # every id is the key
+    pool("pool", "add", "boxes", "b", "--id", "second")
+    assert "key" in pool("pool", "show", "boxes").out.splitlines()[1].split()
 
 
 def test_a_warm_up_is_drawn_before_and_after_it_too(pool):

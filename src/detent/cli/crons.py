@@ -223,19 +223,19 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 def _table(reader: Reader, found: tuple[CronView, ...]) -> Table:
     return Table(
-        columns=("id", "starts", "expression", "timezone", "next", "fires", "skipped"),
+        columns=("id", "starts", "when", "next", "fires"),
         rows=[
             (
                 each.id,
                 _starts(each),
-                each.cron_expr,
-                each.timezone,
+                f"{each.cron_expr}  {each.timezone}",
                 _next(reader, each),
-                f"{each.fires:,}",
-                f"{each.skipped_fires:,}",
+                f"{each.fires:,}"
+                + (f", {each.skipped_fires:,} skipped" * bool(each.skipped_fires)),
             )
             for each in found
         ],
+        whole=("id", "starts"),
         empty="no schedules; make one with `detent cron create FILE EXPRESSION`",
     )
 

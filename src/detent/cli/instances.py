@@ -92,9 +92,11 @@ def _fits(summary: InstanceSummary, definition: str | None) -> bool:
 def _show_list(
     screen: Screen, reader: Reader, found: list[InstanceSummary], further: int | None
 ) -> None:
+    columns = ("id", "definition", "state", "moves", "changed")
+    keyed = any(each.key for each in found)
     screen.table(
         Table(
-            columns=("id", "definition", "state", "moves", "changed", "key"),
+            columns=(*columns, "key") if keyed else columns,
             rows=[
                 (
                     each.id,
@@ -102,10 +104,11 @@ def _show_list(
                     screen.state(each.state),
                     reader.ago(each.due_ms),
                     reader.ago(each.updated_ms),
-                    each.key or "",
+                    *([each.key or ""] if keyed else []),
                 )
                 for each in found
             ],
+            whole=("id", "state"),
             empty="no instances",
         )
     )
@@ -118,7 +121,7 @@ def _show_view(screen: Screen, reader: Reader, view: InstanceView) -> None:
     for title, value in _values(view):
         screen.heading(title)
         for line in pretty(value):
-            screen.line(line)
+            screen.verbatim(line)
 
 
 def _facts(screen: Screen, reader: Reader, view: InstanceView) -> Iterator[tuple[str, str | Cell]]:

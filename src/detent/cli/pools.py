@@ -21,7 +21,9 @@ from detent.service.gate_views import PoolView, ResourceView, find_pool, list_po
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STRATEGIES = ("weighted", "round_robin", "random")
-_BAR = 20
+_BAR = 10
+_COLUMNS = ("id", "key", "weight", "state", "today", "warm-up", "zone")
+_ALWAYS = ("id", "weight", "state", "today", "zone")
 
 
 @click.group()
@@ -220,42 +222,39 @@ def _show(screen: Screen, found: PoolView) -> None:
     waiting = f", {found.waiting:,} waiting" if found.waiting else ""
     about = f"  {found.strategy}, {_count(found)}{waiting}"
     screen.line(Cell(found.name, "bold"), Cell(about, "bright_black"))
+    rows = [_row(screen, each) for each in found.resources]
+    columns = [
+        name for name in _COLUMNS if name in _ALWAYS or any(_text(row[name]) for row in rows)
+    ]
     screen.table(
         Table(
-            columns=(
-                "id",
-                "key",
-                "weight",
-                "state",
-                "used today",
-                "of",
-                "daily cap",
-                "warm-up",
-                "zone",
-            ),
-            rows=[_row(screen, each) for each in found.resources],
+            columns=columns,
+            rows=[[row[name] for name in columns] for row in rows],
             empty=f"no resources; add one with `detent pool add {found.name} KEY`",
-            right=("weight", "used today", "of", "daily cap"),
+            right=("weight", "today"),
+            whole=("id", "key", "zone"),
         )
     )
 
 
-def _row(screen: Screen, each: ResourceView) -> tuple[str | Cell, ...]:
-    return (
-        each.id,
-        each.resource_key if each.resource_key != each.id else "",
-        str(each.weight),
-        Cell("enabled", "green") if each.enabled else Cell("disabled", "bright_black"),
-        f"{each.used_today or 0:,}",
-        _cap(each.cap_today),
-        _cap(each.daily_cap or None),
-        _warmup(screen, each),
-        each.timezone,
-    )
+def _row(screen: Screen, each: ResourceView) -> dict[str, str | Cell]:
+    return {
+        "id": each.id,
+        "key": each.resource_key if each.resource_key != each.id else "",
+        "weight": str(each.weight),
+        "state": Cell("enabled", "green") if each.enabled else Cell("disabled", "bright_black"),
+        "today": f"{each.used_today or 0:,} of {_cap(each.cap_today)}",
+        "warm-up": _warmup(screen, each),
+        "zone": each.timezone,
+    }
+
+
+def _text(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
 
 
 def _warmup(screen: Screen, each: ResourceView) -> Cell:
-    """How far the warm-up is: `━━━───── day 3 of 28`."""
+    """How far the warm-up is: `━━──────── day 7 of 28, then 50`."""
     days = len(each.warmup_schedule or ()) or each.warmup_days
     if not days or each.warmup_start is None or each.today is None:
         return Cell("")
@@ -265,8 +264,9 @@ def _warmup(screen: Screen, each: ResourceView) -> Cell:
     if done >= days:
         return Cell("done", "green")
     full, rest = ("━", "─") if screen.wide else ("#", ".")
-    part = (done + 1) * _BAR // days
-    return Cell(f"{full * part}{rest * (_BAR - part)} day {done + 1} of {days}", "yellow")
+    part = max(1, (done + 1) * _BAR // days)
+    goal = f", then {_cap(each.daily_cap or None)}"
+    return Cell(f"{full * part}{rest * (_BAR - part)} day {done + 1} of {days}{goal}", "yellow")
 
 
 def _count(found: PoolView) -> str:

@@ -39,7 +39,8 @@ def draw(screen: Screen, found: Preview) -> None:
     for day in found.days:
         style = "bold" if day.date == found.today else ""
         bar = [_cell(screen, each) for each in _bar(day, found.zone)]
-        screen.line(Cell(f"{day.date:%a %Y-%m-%d}  ", style), *_joined(bar), *_notes(day, found))
+        head: list[str | Cell] = [Cell(f"{day.date:%a %Y-%m-%d}  ", style), *_joined(bar), "  "]
+        screen.hanging(head, *_notes(day, found))
     screen.line()
     screen.facts(_verdict(found))
 
@@ -85,7 +86,7 @@ def _notes(day: Day, found: Preview) -> Iterator[Cell]:
     spans = ", ".join(
         f"{_time(start, found.zone)}-{_time(end, found.zone, day)}" for start, end in day.open
     )
-    yield Cell(f"  {spans}" if spans else "  closed", "" if spans else "bright_black")
+    yield Cell(spans or "closed", "" if spans else "bright_black")
     if day.holiday:
         yield Cell("  holiday", "magenta")
     if day.jump is not None:
