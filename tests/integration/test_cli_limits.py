@@ -72,6 +72,7 @@ def test_a_limit_is_closed_until_an_instant(run):
         (("close", "mailbox", "--until", "noon"), exits.USAGE, "for '--until': expected a time"),
         (("close", "mailbox", "--until", "2020-01-01T00:00Z"), exits.NO, "until must lie ahead"),
         (("close", "mailbx", "--for", "1h"), exits.NOT_FOUND, "did you mean 'mailbox'"),
+        (("close", "other", "--for", "1h"), exits.NOT_FOUND, "`detent limit set` makes one"),
         (("open", "mailbx"), exits.NOT_FOUND, "limit.unknown"),
         (("delete", "mailbx"), exits.NOT_FOUND, "limit.unknown"),
         (("show", "mailbx"), exits.NOT_FOUND, "did you mean 'mailbox'"),

@@ -28,7 +28,7 @@ def asking(options: Invocation, *, make: bool = False) -> Iterator[Engine | Visi
 
 @contextmanager
 def named_for_people() -> Iterator[None]:
-    """Say of unknown definitions and handlers what a command line can do about them."""
+    """Say of unknown definitions, handlers and limits what a command line can do about them."""
     try:
         yield
     except RequestError as error:
@@ -41,6 +41,10 @@ def named_for_people() -> Iterator[None]:
                 error.code,
                 f"no handler is known for {names}; start an engine that has it first, "
                 f"such as {HOST}",
+            ) from None
+        if error.code == "limit.unknown" and "?" not in error.message:
+            raise RequestError(
+                error.code, f"{error.message}; `detent limit set` makes one, `limit list` shows all"
             ) from None
         raise
 
