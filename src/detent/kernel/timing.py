@@ -18,6 +18,7 @@ from detent.calendar import (
     Window,
     business_instant,
     closing,
+    holidays_of,
     instant_of,
     is_business_day,
     is_open,
@@ -138,14 +139,8 @@ def _on_tick(run: Run, ms: int) -> int:
 
 def _holidays(run: Run, node: Node) -> frozenset[str]:
     """The step's and its country's, and those of the instance's config."""
-    config = run.snapshot.config
-    named = config.get("holidays") if isinstance(config, dict) else None
-    if named is None:
-        return node.holidays
-    if not isinstance(named, list) or any(type(date) is not str for date in named):
-        message = "expected config.holidays to be a list of dates YYYY-MM-DD; correct it"
-        raise RequestError("calendar.date", message)
-    return node.holidays.union(named)
+    named = holidays_of(run.snapshot.config)
+    return node.holidays.union(named) if named else node.holidays
 
 
 def _offset(run: Run, frame: Frame, path: str, spread: int) -> int:
