@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from detent.kernel import ledger
-from detent.kernel.ending import advance
+from detent.kernel.ending import advance, tell_of_retry
 from detent.kernel.lifecycle_moves import cancel, pause, resume_instance
 from detent.kernel.migrate import migrate
 from detent.kernel.program import Program
@@ -80,6 +80,7 @@ def retry(run: Run) -> None:
     snapshot.error = None
     snapshot.root.stop = False
     renew_lanes(run, snapshot.root)
+    tell_of_retry(run)
     run.held = False
     wake_up(run, "retry")
     advance(run)

@@ -7,11 +7,11 @@ does. It is read from the same dues that the kernel fires.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from detent.kernel.blocks.person import choices_of, signal_name
+from detent.kernel.cron_words import instant, schedule_words
 from detent.kernel.gate.forecast import Forecast
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
@@ -39,7 +39,6 @@ _FREED = {
     "resource": "its resource, once it is enabled or given capacity",
     "key": "the end, or the next wait, of an instance that holds the key",
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WaitExplained(Struct, frozen=True, kw_only=True):
@@ -140,9 +139,8 @@ class _Speaker:
         self.timing = timing
 
     def at(self, tick: int) -> str:
-        """An instant for people: UTC, to the millisecond."""
-        moment = _EPOCH + timedelta(milliseconds=self.timing.ms_of(tick))
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        """The instant of a tick."""
+        return instant(self.timing.ms_of(tick))
 
     def summary(self, waits: tuple[WaitExplained, ...], earliest: int | None) -> str:
         """One or a few sentences."""
@@ -265,7 +263,7 @@ class _Speaker:
                     f"the end of instance {wait.name}",
                 )
             case "cron":
-                return _schedule(label, wait, due)
+                return schedule_words(self.snapshot.kv, wait, due)
             case _:
                 return self._call(label, wait)
 
@@ -365,16 +363,6 @@ class _Speaker:
 
 def _label(path: str, node: Node) -> str:
     return f"{node.kind.replace('_', ' ')} {path!r}"
-
-
-def _schedule(label: str, wait: Wait, due: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    match wait.name:
-        case "disabled":
-            return f"{label} is disabled and fires nothing", ("enabling it",)
-        case "over":
-            return f"{label} has no time left at which it fires", ("another expression for it",)
-        case _:
-            return f"{label} waits for its next fire", (*due, "a change of the schedule")
 
 
 def _late(effect: OpenEffect) -> str:

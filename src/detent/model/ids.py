@@ -6,7 +6,16 @@ import hashlib
 from typing import Literal
 from uuid import UUID
 
-Space = Literal["instance", "dry-run", "request", "child", "cron", "gate", "signal"]
+Space = Literal[
+    "instance",
+    "dry-run",
+    "request",
+    "child",
+    "schedule",
+    "cron",  # what a schedule starts; the schedule itself is in "schedule"
+    "gate",
+    "signal",
+]
 
 SYSTEM = "detent"  # the namespace of the engine's own instances
 

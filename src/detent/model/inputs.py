@@ -169,6 +169,15 @@ class ChildEnded(
     id: str = ""
 
 
+class ChildRetried(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="child_retried"
+):
+    """An instance that a schedule started had failed, and runs again."""
+
+    child: str
+    id: str = ""
+
+
 Input = (
     Started
     | Forked
@@ -182,6 +191,7 @@ Input = (
     | EffectDoubted
     | EffectReconciled
     | ChildEnded
+    | ChildRetried
 )
 
 _decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)
