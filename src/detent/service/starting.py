@@ -10,7 +10,7 @@ import jsonschema_rs
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from detent.calendar import check_zone
+from detent.calendar import check_zone, holidays_of
 from detent.kernel.builtin import MOVES
 from detent.model import limits
 from detent.model.decision import ANYBODY, Birth, HandlerSpec
@@ -95,6 +95,7 @@ def start_submission(
     check_flag("dry_run", request.dry_run)
     check_flag("auto_approve", request.auto_approve)
     check_schema(definition, request.data)
+    check_holidays(definition, request.config)
     instance = now.fresh_id
     if request.key is not None:
         instance = instance_id(request.tenant, request.key, dry_run=request.dry_run)
@@ -244,6 +245,14 @@ def check_schema(definition: Definition, data: Any) -> None:
         raise RequestError(
             "payload.schema", f"data does not match the input schema: {text}", faults=faults
         )
+
+
+def check_holidays(definition: Definition, config: Any) -> None:
+    """Refuse a config whose holidays are no dates, where some step counts business days."""
+    if isinstance(config, dict) and config.get("holidays") is not None:
+        delays = [step.delay for step in every_step(definition)]
+        if any(delay is not None and delay.business_days_only for delay in delays):
+            holidays_of(config)
 
 
 def check_timezone(name: str) -> None:
