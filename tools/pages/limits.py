@@ -36,6 +36,10 @@ _ENGINE = {
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
     "seal_key": "A file with an Ed25519 private key; seals are signed with it.",
+    "allow_internal_urls": "Network handlers may call private addresses: for your own machine.",
+    "allowed_internal_hosts": "What they may call beyond the public internet: names, `*.name`, "
+    "addresses, networks such as `10.0.0.0/8`, each perhaps with `:port`.",
+    "api_key_envs": "Patterns of the environment variables that `llm_call` may read keys from.",
     "turns": "The settings of the writer, below.",
 }
 
@@ -97,6 +101,10 @@ def grouped(source: str) -> dict[str, list[tuple[str, str, str]]]:
 def _value(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
-    if value is None:
+    if value is None or value == ():
         return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(code, value))
     return code(value) if isinstance(value, str) else "as below"

@@ -22,7 +22,7 @@ import msgspec
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
-from detent.bootstrap.inside import EngineInside
+from detent.bootstrap.inside import register_builtins
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
 from detent.bootstrap.making import (
@@ -39,7 +39,7 @@ from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
-from detent.handlers import Registry, register_inside
+from detent.handlers import Registry
 from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
@@ -310,7 +310,7 @@ class Parts:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
-            register_inside(self.registry, EngineInside(self))
+            self.deltas = register_builtins(self)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":
                 self._open_virtual()

@@ -66,7 +66,7 @@ class Engine:
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
         every step of every instance started here. Further settings: `writer`, `clock`,
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`.
+        `seal_key`, `allow_internal_urls`, `allowed_internal_hosts`, `api_key_envs`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)

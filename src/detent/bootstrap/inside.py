@@ -1,9 +1,12 @@
-"""The engine's inner door for its own handlers: send_signal and query_instance."""
+"""The engine's own handlers, and the inner door that send_signal and query_instance use."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from detent.bootstrap.deltas import Deltas
+from detent.handlers import register_inside
+from detent.handlers.network import NetworkSettings, Outside, register_network
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
 from detent.model.inputs import SignalReceived, encode_input
@@ -14,6 +17,19 @@ if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
     from detent.model.snapshot import Snapshot
     from detent.ports.store import InstanceRow, Store
+
+
+def register_builtins(parts: Parts) -> Deltas:
+    """Register what the engine performs itself; a model's text, as it comes, goes to the result."""
+    settings, deltas = parts.settings, Deltas()
+    network = NetworkSettings(
+        allow_internal=settings.allow_internal_urls,
+        allowed_hosts=settings.allowed_internal_hosts,
+        api_key_envs=settings.api_key_envs,
+    )
+    register_inside(parts.registry, EngineInside(parts))
+    register_network(parts.registry, Outside(network, deltas=deltas))
+    return deltas
 
 
 class EngineInside:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from detent.bootstrap.signing import signer_of
+from detent.handlers.network.settings import Allowed
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
@@ -33,6 +34,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     switch_interval_ms: float | None = 0.2  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
+    allow_internal_urls: bool = False  # network handlers may call private addresses
+    allowed_internal_hosts: tuple[str, ...] = ()  # names, addresses, networks; perhaps with :port
+    api_key_envs: tuple[str, ...] = ("*_API_KEY",)  # variables that llm_call may read keys from
     turns: WriterSettings = WriterSettings()
 
 
@@ -74,6 +78,7 @@ def check(settings: Settings) -> Settings:
         raise _bad("threads", "at least 1", settings.threads)
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
+    Allowed(settings.allowed_internal_hosts)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     return settings
 

@@ -22,9 +22,6 @@ UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
 }
 
 UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
-    "http_request": "outbound HTTP",
-    "tool_call": "outbound HTTP",
-    "llm_call": "language models",
     "emit_event": "triggers",
     "self_modify": "injected blocks",
     "wait_for_event": "event correlation",

@@ -96,7 +96,8 @@ def _compile(function: Callable[..., Any], declared: Declaration) -> Entry:
     name = declared.name
     policy = declared.kind == "policy"
     takes = Parameters(function, f"{declared.kind} {name!r}", subset=policy)
-    call = performer_of(function, takes, AsPolicy(name) if policy else AsHandler(name))
+    manner = AsPolicy(name) if policy else AsHandler(name, previews=declared.previews)
+    call = performer_of(function, takes, manner)
     ctx = takes.takes_ctx
     reconcile = None
     if declared.reconcile is not None:
