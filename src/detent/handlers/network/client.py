@@ -71,13 +71,18 @@ class Incoming:
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """The body as it comes, unpacked, up to the limit."""
+        unpacker = None
+        async with aclosing(self._response.aiter_stream()) as stream:
+            async for piece in stream:
+                unpacker = unpacker or self._begin()
+                yield unpacker.feed(piece)
+
+    def _begin(self) -> Unpacker:
+        """Look at what the headers promise once a body comes; without one they mean nothing."""
         length = self.headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > self._limit:
             raise too_large(self._limit)
-        unpacker = Unpacker(self.headers.get("content-encoding", ""), self._limit)
-        async with aclosing(self._response.aiter_stream()) as stream:
-            async for piece in stream:
-                yield unpacker.feed(piece)
+        return Unpacker(self.headers.get("content-encoding", ""), self._limit)
 
 
 class GuardedClient:
@@ -119,7 +124,7 @@ class GuardedClient:
         for _ in range(self._settings.max_redirects + 1):
             target = read_target(call.url)
             response = await self._send(call, target)
-            location = _headers(response).get("location")
+            location = _location(response)
             if not call.follow or response.status not in _MOVED or location is None:
                 return response
             await response.aclose()
@@ -238,6 +243,15 @@ def _reason(error: BaseException) -> str:
 
 def _place(call: Call) -> str:
     return read_target(call.url).place
+
+
+def _location(response: httpcore2.Response) -> str | None:
+    """Where a redirect points to; other letters than ASCII are sent as UTF-8 these days."""
+    found = _headers(response).get("location")
+    try:
+        return found and found.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return found
 
 
 def _headers(response: httpcore2.Response) -> dict[str, str]:

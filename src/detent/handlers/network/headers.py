@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import re
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ _HARMLESS: Final = frozenset(
     {"accept", "accept-language", "content-type", "idempotency-key", "user-agent"}
 )
 
+_PARTS = re.compile(r"[\s;,=]+")  # the token behind "Bearer", the values of cookies
 _SECRET = re.compile(r"auth|cookie|token|secret|password|passwd|credential|session|signature|key")
 
 
@@ -69,8 +71,18 @@ def secret_values(headers: Mapping[str, str]) -> list[str]:
     found: list[str] = []
     for name, text in headers.items():
         if name != "idempotency-key" and _SECRET.search(name):
-            found += [text, *text.split(" ")[1:]]  # also the token behind "Bearer"
+            found += [text, *_PARTS.split(text), *_basic(text)]
     return found
+
+
+def _basic(text: str) -> list[str]:
+    """The password inside of `Basic …`."""
+    scheme, _, packed = text.partition(" ")
+    try:
+        plain = base64.b64decode(packed, validate=True).decode("latin-1")
+    except ValueError:
+        return []
+    return [plain, plain.partition(":")[2]] if scheme.lower() == "basic" else []
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

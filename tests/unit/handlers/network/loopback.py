@@ -68,17 +68,28 @@ class Loopback:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
     async def _open(self):
-        self._tasks = set()
-        return await asyncio.start_server(self._serve, self.host, self.at, ssl=self.tls)
+        self._tasks, self._writers = set(), set()
+        return await asyncio.start_server(self._accept, self.host, self.at, ssl=self.tls)
+
+    def _accept(self, reader, writer):
+        self._writers.add(writer)
+        self._tasks.add(self._loop.create_task(self._serve(reader, writer)))
 
     async def _close(self):
+        """Drop every connection, also those that are just being accepted."""
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        while accepting := asyncio.all_tasks() - self._tasks - {asyncio.current_task()}:
+            await asyncio.gather(*accepting, return_exceptions=True)
         self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
     async def _serve(self, reader, writer):
-        self._tasks.add(asyncio.current_task())
         self.connections += 1
         number = self.connections
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -94,7 +105,7 @@ class Loopback:
                     writer.write(piece)
                     await writer.drain()
                 break
-        writer.transport.abort() if self.tls else writer.close()
+        writer.close()
 
 
 async def _read(reader, number):

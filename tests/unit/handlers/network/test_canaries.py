@@ -97,6 +97,13 @@ def test_a_key_is_in_no_complaint_about_a_schema(text):
         assert_clean(called("llm_call", params))
 
 
+def test_a_secret_is_hidden_when_only_a_part_of_its_header_is_said_back():
+    said = b"canary-password canary-cookie-1 " + KEY.encode()
+    with Loopback(lambda _: answer(200, said)) as server:
+        headers = {**HEADERS, "Authorization": f"Basic {BASIC}"}
+        assert_clean(called("http_request", {"url": server.url, "headers": headers}))
+
+
 def test_the_password_of_basic_authorization_is_hidden_in_its_encoded_form():
     with Loopback(lambda seen: answer(500, seen.headers["authorization"].encode())) as server:
         headers = {"Authorization": f"Basic {BASIC}"}

@@ -140,6 +140,34 @@ def test_packing_that_was_not_asked_for_is_refused_and_broken_packing_may_be_ret
     )
 
 
+def test_an_answer_without_a_body_may_promise_anything():
+    promises = ["Content-Length: 99999999999", "Content-Encoding: br"]
+    with Loopback(lambda _: answer(200, headers=promises, length=False)) as server:
+        [reply] = fetched(server.url, settings=INSIDE, method="HEAD")
+    assert (reply.status, reply.body) == (200, b"")
+    assert told(lambda _: pieces(answer(200, b"x", promises, length=False))) == (
+        "network.too_large",
+        False,
+    )
+
+
+def test_a_server_that_wants_another_protocol_is_not_followed():
+    assert told(lambda _: answer(101, headers=["Upgrade: ssh", "Connection: upgrade"])) == (
+        "network.protocol",
+        True,
+    )
+
+
+def test_a_redirect_in_other_letters_is_followed_as_utf_8():
+    def say(seen):
+        moved = answer(302, headers=["Location: /" + "größe".encode().decode("latin-1")])
+        return moved if seen.path == "/" else answer(200)
+
+    with Loopback(say) as server:
+        fetched(server.url, settings=INSIDE)
+        assert server.seen[1].path == "/gr%C3%B6%C3%9Fe"
+
+
 def test_redirects_are_followed_five_times_and_no_more():
     def say(seen):
         left = int(seen.path.strip("/"))
