@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.model.decision import Doubt
+from detent.ports.own import OwnQuery
 from detent.ports.store import Page, Seal
 from tests.conformance.world import a_birth, a_change, an_arrival
 
@@ -209,3 +210,31 @@ def test_figures_are_told(filled, store):
 def test_a_store_can_be_closed_twice(store):
     store.close()
     store.close()
+
+
+def test_the_engines_own_instances_of_a_kind_are_listed_newest_first(world, store):
+    changes = [
+        a_change(
+            f"own-{i:02}",
+            p=i % 4,
+            state=STATES[i % 7],
+            definition=f"hash-{i % 2}",
+            birth={
+                "tenant": ("acme", "other")[i % 3 == 0],
+                "namespace": "detent" if i % 5 else "sales",
+            },
+        )
+        for i in range(40)
+    ]
+    world.commit(*changes)
+    rows = [store.instance(change.id) for change in changes]
+    own = [row for row in reversed(rows) if row.namespace == "detent"]
+    kind = [row for row in own if row.definition == "hash-1"]
+    assert store.own_instances(OwnQuery("hash-1")) == kind
+    assert store.own_instances(OwnQuery("hash-1", limit=3)) == kind[:3]
+    assert store.own_instances(OwnQuery("hash-1", before=kind[2].n)) == kind[3:]
+    found = store.own_instances(OwnQuery("hash-1", "acme", ("failed", "completed", "failed")))
+    assert found == [
+        row for row in kind if row.tenant == "acme" and row.state in ("failed", "completed")
+    ]
+    assert store.own_instances(OwnQuery("hash-9")) == []

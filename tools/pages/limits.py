@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from detent.bootstrap.settings import Settings
 from detent.model import limits
+from detent.model.webhook import Delivery
 from detent.runtime.settings import WriterSettings
 from pages.markdown import code, document, table
 
@@ -40,6 +41,12 @@ _ENGINE = {
     "allowed_internal_hosts": "What they may call beyond the public internet: names, `*.name`, "
     "addresses, networks such as `10.0.0.0/8`, each perhaps with `:port`.",
     "api_key_envs": "Patterns of the environment variables that `llm_call` may read keys from.",
+    "vault_key": "Seals credentials and the secrets of triggers: 32 bytes as hex or base64, or a "
+    "file with them. Without it there are none.",
+    "vault_old_keys": "Keys that only open what they sealed before they were replaced.",
+    "webhooks": "URLs that are told of ends and breaches, each with `url` and perhaps `events`, "
+    "`tenant` and `secrets`.",
+    "webhook_delivery": "How they are told, below.",
     "turns": "The settings of the writer, below.",
 }
 
@@ -57,6 +64,15 @@ _WRITER = {
     "stale_instance_threshold_secs": "How often the writer looks for dispatchers that have gone.",
     "cache_bytes": "Encoded snapshots kept in memory.",
     "seal_every_turns": "Turns, over all partitions, from one seal to the next.",
+    "errand": "Only what is asked for moves; waits, lines and calls are left to another engine.",
+    "webhooks": "Set by the engine: its URLs without their secrets.",
+}
+
+_DELIVERY = {
+    "secrets": "Keys of every URL that has none of its own; the first also signs in the old form.",
+    "timeout_ms": "How long a receiver may take to answer.",
+    "retries": "Further attempts after the first; then a delivery is parked.",
+    "backoff_ms": "The pause before the first of them; each further one is twice as long.",
 }
 
 
@@ -64,7 +80,9 @@ def page(root: Path) -> str:
     """Make the page."""
     parts = [_OPENING, "## Settings of an engine", "Keyword arguments of `detent.Engine`."]
     parts += [_settings(Settings, _ENGINE), "## Settings of the writer"]
-    parts += ["Fields of the `turns` setting.", _settings(WriterSettings, _WRITER), "## Limits"]
+    parts += ["Fields of the `turns` setting.", _settings(WriterSettings, _WRITER)]
+    parts += ["## Settings of deliveries", "Fields of the `webhook_delivery` setting."]
+    parts += [_settings(Delivery, _DELIVERY), "## Limits"]
     source = (root / "src/detent/model/limits.py").read_text(encoding="utf-8")
     for heading, rows in grouped(source).items():
         parts += [f"### {heading}", table(("Limit", "Value", "Remark"), rows)]

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
-from detent.bootstrap.inside import register_builtins
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import registration, remember
 from detent.bootstrap.making import (
@@ -35,25 +35,31 @@ from detent.bootstrap.making import (
     open_or_create,
     seed_of,
 )
-from detent.bootstrap.settings import Settings
+from detent.bootstrap.own import register_own
+from detent.bootstrap.settings import Settings, for_writer
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
 from detent.handlers import Registry
+from detent.handlers.webhooks import Post
 from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
 from detent.model.link import Control, Decided, Submission
-from detent.ports.store import DefinitionRow, NewArrival
+from detent.ports.store import NewArrival
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
+from detent.service.catalogue import definition_row
+from detent.service.credentials import StoredSecrets
 from detent.service.starting import Moment, StartRequest, start_submission
+from detent.service.vault import Safe
 from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
@@ -71,7 +77,8 @@ class Parts:
         self.callers = Callers()
         self._ids = FreshIds()
         self.watch = Watch()
-        self.registry = Registry()
+        self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
+        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
         self._lock = threading.RLock()
@@ -118,20 +125,12 @@ class Parts:
 
     def ask(self, make: Callable[[int], Submission]) -> Verdict:
         """Submit what is made for an acknowledgement number, and wait for the answer to it."""
-        guard_reentrant("a blocking engine call")
-        ack, future = self.callers.expect()
-        try:
-            self.submit(make(ack))
-            if self._driver is not None:
-                self._driver.settle_until(future)
-            return raise_refusal(future.result(limits.ASK_TIMEOUT_MS / 1000))
-        except FutureTimeout:
-            raise RequestError(
-                "request.timeout",
-                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
-            ) from None
-        finally:
-            self.callers.forget(ack)
+        return raise_refusal(self.ask_all([make])[0])
+
+    def ask_all(self, makes: Sequence[Callable[[int], Submission]]) -> list[Verdict]:
+        """The same for many at once; a refusal is an answer like any other."""
+        settle = None if self._driver is None else self._driver.settle_until
+        return ask_all(self.callers, self.submit, settle, makes)
 
     def tell(self, submission: Submission) -> Verdict:
         """Tell from inside a handler: durable when this returns, or refused."""
@@ -161,13 +160,15 @@ class Parts:
             seed=self.chance(8).hex(),
         )
 
+    def now_ms(self) -> int:
+        """Now by the wall, or in virtual time by that."""
+        if self._driver is None:
+            return wall_time_ms()
+        return self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
+
     def fresh_id(self, make: Callable[[int, bytes], str] = timed_id) -> str:
         """A new id, ordered by time."""
-        if self._driver is not None:
-            now_ms = self.meta.epoch_ms + self._driver.tick() * self.meta.resolution_ms
-        else:
-            now_ms = wall_time_ms()
-        return make(now_ms, self.chance(10))
+        return make(self.now_ms(), self.chance(10))
 
     # reading and catalogue -----------------------------------------------------------------------
 
@@ -191,16 +192,7 @@ class Parts:
 
     def put_definition(self, definition: Definition, tenant: str, namespace: str) -> None:
         """Store a definition for a tenant and namespace."""
-        row = DefinitionRow(
-            definition.hash,
-            tenant,
-            namespace,
-            definition.name,
-            definition.version,
-            definition.canonical,
-            False,
-            self._clock.wall_ms(),
-        )
+        row = definition_row(definition, (tenant, namespace), self._clock.wall_ms())
         self.write(lambda store: store.put_definition(row))
         self._known.add((definition.hash, tenant, namespace))
 
@@ -226,16 +218,10 @@ class Parts:
         arrivals, ids = [], []
         for request in requests:
             made = start_submission(definition, request, self.moment(), 0)
-            ids.append(made.instance)
+            id, p = made.instance, partition_of(made.instance, self.meta.partitions)
+            ids.append(id)
             arrivals.append(
-                NewArrival(
-                    id=f"start:{made.instance}",
-                    p=partition_of(made.instance, self.meta.partitions),
-                    instance=made.instance,
-                    body=made.body,
-                    birth=made.birth,
-                    salt=self.chance(16),
-                )
+                NewArrival(f"start:{id}", p, id, made.body, made.birth, self.chance(16))
             )
         tick = self.moment().tick
         self.keep(definition, requests[0].tenant, requests[0].namespace)
@@ -306,11 +292,11 @@ class Parts:
 
     # opening and closing -------------------------------------------------------------------------
 
-    def open(self, handlers: Any) -> None:
+    def open(self, handlers: Any, post: Post | None = None) -> None:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
-            self.deltas = register_builtins(self)
+            self.deltas = register_own(self, post)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":
                 self._open_virtual()
@@ -338,7 +324,7 @@ class Parts:
         lower_switch_interval(self.settings.switch_interval_ms)
         self._wake = WakeListener(lambda: self.submit(Control("wake")))
         handover = Handover(
-            settings=self.settings,
+            settings=for_writer(self.settings),
             owner=make_owner(self.settings, self._wake.address),
             handlers=self.registry.specs(),
             lock=self._store.hold_lock(),
@@ -379,7 +365,7 @@ class Parts:
             self._store.close()
 
 
-def assemble(settings: Settings, handlers: Any) -> Parts:
+def assemble(settings: Settings, handlers: Any, post: Post | None = None) -> Parts:
     """Open the store and start an engine's parts."""
     directory = ""
     if settings.path == MEMORY and settings.clock != "virtual":
@@ -391,7 +377,7 @@ def assemble(settings: Settings, handlers: Any) -> Parts:
         undo.callback(store.close)
         parts = Parts(settings, store, directory)
         undo.pop_all()
-    parts.open(handlers)
+    parts.open(handlers, post)
     return parts
 
 

@@ -10,39 +10,41 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from msgspec.structs import replace
 
 from detent.bootstrap.aio import AsyncEngine
 from detent.bootstrap.assemble import Parts, assemble
 from detent.bootstrap.crons import Crons
+from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
+from detent.bootstrap.steering import BulkOptions, Steering, Where
+from detent.bootstrap.webhooks import Webhooks
 from detent.definition import load
+from detent.handlers.webhooks import Post
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
 from detent.kernel.replay import Replay
-from detent.model import limits
-from detent.model.decision import Birth, Verdict
+from detent.model.decision import Verdict
 from detent.model.definition import Definition
-from detent.model.errors import RequestError
-from detent.model.inputs import encode_input
 from detent.model.link import Submission
-from detent.model.snapshot import decode_snapshot
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
-from detent.service.arguments import listed, reference, wanted_states
+from detent.service.arguments import reference, wanted_states
+from detent.service.bulk import BulkResult
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
-from detent.service.proving import fork_input
+from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
+    StartOptions,
     StartRequest,
+    batch_of,
     check_free,
     check_handlers,
     check_labels,
@@ -59,6 +61,7 @@ class Engine:
         *,
         handlers: Any = (),
         policies: Sequence[Any] = (),
+        webhook_post: Post | None = None,
         **settings: Any,
     ) -> None:
         """Open the store at `path`, own it, recover, and start working.
@@ -66,11 +69,12 @@ class Engine:
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
         every step of every instance started here. Further settings: `writer`, `clock`,
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`, `allow_internal_urls`, `allowed_internal_hosts`, `api_key_envs`.
+        `seal_key`, `vault_key`, `vault_old_keys`, `webhooks`, `webhook_delivery`,
+        `allow_internal_urls`, `allowed_internal_hosts`, `api_key_envs`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
-        self._parts: Parts = assemble(self._settings, handlers)
+        self._parts: Parts = assemble(self._settings, handlers, webhook_post)
         self.aio = AsyncEngine(self)
 
     @classmethod
@@ -93,34 +97,12 @@ class Engine:
         key: str | None = None,
         tenant: str = "default",
         namespace: str = "default",
-        priority: str = "Normal",
-        timezone: str = "UTC",
-        at: dt.datetime | dt.timedelta | None = None,
-        config: Any = None,
-        metadata: Any = None,
-        dry_run: bool = False,
-        auto_approve: bool = False,
-        concurrency_key: str | None = None,
-        max_concurrency: int = 1,
+        **options: Unpack[StartOptions],
     ) -> str:
         """Start an instance and return its id once durable; a known `key` gives the first one's."""
-        request = StartRequest(
-            data=data,
-            key=key,
-            tenant=tenant,
-            namespace=namespace,
-            priority=priority,
-            timezone=timezone,
-            at=at,
-            config=config,
-            metadata=metadata,
-            dry_run=dry_run,
-            auto_approve=auto_approve,
-            policies=self._policies,
-            concurrency_key=concurrency_key,
-            max_concurrency=max_concurrency,
-        )
-        return self.start_request(definition, request)
+        labels = {"key": key, "tenant": tenant, "namespace": namespace}
+        given: dict[str, Any] = {"data": data, **labels, **options, "policies": self._policies}
+        return self.start_request(definition, StartRequest(**given))
 
     def start_request(self, definition: Definition | str, request: StartRequest) -> str:
         """Start from a prepared request."""
@@ -143,27 +125,12 @@ class Engine:
         timezone: str = "UTC",
     ) -> list[str]:
         """Start one instance per item of `datas`, all or none, and return their ids."""
-        items = listed("a batch", datas)
-        if not items:
+        labels: dict[str, Any] = {"tenant": tenant, "namespace": namespace, "priority": priority}
+        shared = StartRequest(**labels, timezone=timezone, policies=self._policies)
+        requests = batch_of(shared, datas)
+        if not requests:
             return []
-        ready = self._ready(definition, tenant, namespace)
-        requests = [
-            StartRequest(
-                data=data,
-                tenant=tenant,
-                namespace=namespace,
-                priority=priority,
-                timezone=timezone,
-                policies=self._policies,
-            )
-            for data in items
-        ]
-        if len(requests) > limits.BATCH_STARTS:
-            raise RequestError(
-                "request.invalid",
-                f"a batch holds at most {limits.BATCH_STARTS}; got {len(requests)}",
-            )
-        return self._parts.start_batch(ready, requests)
+        return self._parts.start_batch(self._ready(definition, tenant, namespace), requests)
 
     def signal(
         self, instance: str, name: str, payload: Any = None, *, id: str | None = None
@@ -208,6 +175,44 @@ class Engine:
         self._parts.keep(ready, row.tenant, row.namespace)
         self.command(instance, "migrate", {"to": ready.hash})
 
+    # steering ------------------------------------------------------------------------------------
+
+    def set_data(self, instance: str, data: Any) -> None:
+        """Replace the data of an instance, whatever its state."""
+        self._steering.set_data(instance, data)
+
+    def set_state(
+        self, instance: str, state: str, *, at: dt.datetime | dt.timedelta | None = None
+    ) -> str:
+        """Set the state as the life cycle allows; `at` is when one that is scheduled goes on."""
+        return self._steering.set_state(instance, state, at)
+
+    def reschedule(self, instance: str, offset: dt.timedelta | int) -> None:
+        """Move the due time of a scheduled instance by a span, which may be negative."""
+        self._steering.reschedule(instance, offset)
+
+    def resume_from(
+        self, instance: str, block: str, *, data: Any = None, signals: Sequence[Any] = ()
+    ) -> dict[str, Any]:
+        """Repeat a block of the top level and all that follow it, from a failure or a pause."""
+        return self._steering.resume_from(instance, block, data, signals)
+
+    def inject(
+        self, instance: str, blocks: Sequence[Any], *, position: int | None = None
+    ) -> dict[str, Any]:
+        """Put blocks into one instance, after those of its definition."""
+        return self._steering.inject(instance, blocks, position, self._parts.registry.specs())
+
+    def bulk(
+        self, action: str, where: Where, args: Any = None, **options: Unpack[BulkOptions]
+    ) -> BulkResult:
+        """Ask every instance that a filter finds, and count the verdicts."""
+        return self._steering.bulk(action, where, args, options)
+
+    @property
+    def _steering(self) -> Steering:
+        return Steering(self.command, self._parts.ask_all, self.inspect.look, self._parts.moment)
+
     def command(
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
@@ -241,6 +246,16 @@ class Engine:
     def crons(self) -> Crons:
         """Schedules: create, update, enable, disable, delete, list, show, next_fires, preview."""
         return Crons(self._door, self, self._parts.keep, self._policies)
+
+    @property
+    def events(self) -> Events:
+        """Events of producers, for steps that wait for them: send, send_many, list, show."""
+        return Events(self._door, self._parts.ask)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Deliveries of webhooks: outbox, list, show, redeliver, drop; and disabled URLs."""
+        return Webhooks(self._parts)
 
     @property
     def _door(self) -> Door:
@@ -342,17 +357,7 @@ class Engine:
             dry_run=dry_run,
             seed=moment.seed,
         )
-        forked = self.inspect.look(lambda store: fork_input(store, instance, None, request))
-        row = self.inspect.look(lambda store: store.instance(instance))
-        snapshot = decode_snapshot(forked.snapshot)
-        birth = Birth(
-            id=moment.fresh_id,
-            tenant=snapshot.tenant,
-            namespace=snapshot.namespace,
-            definition=snapshot.definition or (row.definition if row else ""),
-            priority=snapshot.priority,
-        )
-        made = Submission(moment.fresh_id, encode_input(forked), birth=birth)
+        made = self.inspect.look(lambda store: fork_submission(store, instance, None, request))
         parts.ask(lambda ack: replace(made, ack=ack))
         return moment.fresh_id
 
@@ -370,12 +375,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _ready(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:

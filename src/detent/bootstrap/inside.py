@@ -1,35 +1,28 @@
-"""The engine's own handlers, and the inner door that send_signal and query_instance use."""
+"""The engine's inner door for its own handlers: send_signal, query_instance, emit_event."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from detent.bootstrap.deltas import Deltas
-from detent.handlers import register_inside
-from detent.handlers.network import NetworkSettings, Outside, register_network
+from msgspec import structs
+
+from detent.bootstrap.known_handlers import recall
+from detent.definition import load
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
+from detent.model.errors import DetentError
+from detent.model.ids import derived_id
 from detent.model.inputs import SignalReceived, encode_input
 from detent.model.link import Submission
 from detent.service.reading import read_snapshot
+from detent.service.starting import Moment, check_handlers, start_submission
+from detent.service.triggers import Firing, emit_to_trigger
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
+    from detent.handlers.inside import Event
     from detent.model.snapshot import Snapshot
     from detent.ports.store import InstanceRow, Store
-
-
-def register_builtins(parts: Parts) -> Deltas:
-    """Register what the engine performs itself; a model's text, as it comes, goes to the result."""
-    settings, deltas = parts.settings, Deltas()
-    network = NetworkSettings(
-        allow_internal=settings.allow_internal_urls,
-        allowed_hosts=settings.allowed_internal_hosts,
-        api_key_envs=settings.api_key_envs,
-    )
-    register_inside(parts.registry, EngineInside(parts))
-    register_network(parts.registry, Outside(network, deltas=deltas))
-    return deltas
 
 
 class EngineInside:
@@ -87,6 +80,38 @@ class EngineInside:
             "current_node": current,
         }
 
+    def emit(self, event: Event) -> Verdict:
+        """Start what a trigger names, once whatever happens; policies of the sender go with it."""
+        try:
+            fired, policies = self._parts.read(lambda store: _fired(store, event))
+            made = self._start(fired, event, policies)
+        except DetentError as error:
+            return Verdict(id=event.id, ok=False, code=error.code, message=error.message)
+        before = self._parts.read(lambda store: store.instance(made.instance))
+        verdict = self._parts.tell(structs.replace(made, id=event.id))
+        if not verdict.ok:
+            return verdict
+        # Virtual time takes it in when this call is done, and so cannot tell yet.
+        told = verdict.result or {"deduplicated": before is not None}
+        output = {
+            "instance_id": made.instance,
+            "sequence_name": fired.sequence_name,
+            "deduped": bool(told.get("deduplicated", False)),
+        }
+        return structs.replace(verdict, result=output)
+
+    def _start(self, fired: Firing, event: Event, policies: tuple[Any, ...]) -> Submission:
+        meta = self._parts.meta
+        moment = Moment(
+            tick=0,
+            epoch_ms=meta.epoch_ms,
+            resolution_ms=meta.resolution_ms,
+            fresh_id="",
+            seed=derived_id(event.tenant, "event", f"seed\x00{event.id}"),
+        )
+        request = structs.replace(fired.request, key=event.key, policies=policies)
+        return start_submission(load(fired.definition.body), request, moment, 0)
+
     def _ms(self, tick: int | None) -> int | None:
         meta = self._parts.meta
         return None if tick is None else meta.epoch_ms + tick * meta.resolution_ms
@@ -100,3 +125,17 @@ def _seen(
     if row is None or row.tenant != tenant:
         return None, None
     return row, read_snapshot(store, row)
+
+
+def _fired(store: Store, event: Event) -> tuple[Firing, tuple[Any, ...]]:
+    """What an event starts, and the policies that its sender was started with."""
+    about = {"parent_instance_id": event.sender, "meta": event.meta}
+    fired = emit_to_trigger(store, event.tenant, event.trigger, event.data, about)
+    check_handlers(load(fired.definition.body), recall(store))
+    row = store.instance(event.sender)
+    snapshot = None if row is None else read_snapshot(store, row)
+    stored = None if row is None else store.definition(row.definition)
+    if snapshot is None or stored is None:
+        return fired, ()
+    own = len(load(stored.body).body.policies)
+    return fired, tuple(snapshot.policies[own:])

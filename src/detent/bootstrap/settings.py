@@ -9,9 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.vaults import vault_of
 from detent.handlers.network.settings import Allowed
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.webhook import Delivery, Webhook, check_webhooks
 from detent.runtime.settings import WriterSettings
 
 ClockMode = Literal["wall", "stepped", "virtual"]
@@ -34,10 +36,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     switch_interval_ms: float | None = 0.2  # how long a busy Python thread keeps the writer waiting
     seed: str | None = None  # virtual time: salts, ids and instance seeds derive from it
     seal_key: str | None = None  # a file with the Ed25519 key that signs seals
+    vault_key: str | None = None  # 32 bytes as hex or base64, or a file with them: seals secrets
+    vault_old_keys: tuple[str, ...] = ()  # keys that only open what they sealed before
+    webhooks: tuple[Webhook, ...] = ()  # who is told of ends and breaches
+    webhook_delivery: Delivery = Delivery()
     allow_internal_urls: bool = False  # network handlers may call private addresses
     allowed_internal_hosts: tuple[str, ...] = ()  # names, addresses, networks; perhaps with :port
     api_key_envs: tuple[str, ...] = ("*_API_KEY",)  # variables that llm_call may read keys from
     turns: WriterSettings = WriterSettings()
+
+    def __repr__(self) -> str:
+        return f"Settings(path={self.path!r})"  # a vault key may be among them
 
 
 def settings_of(path: object, named: dict[str, Any]) -> Settings:
@@ -78,9 +87,22 @@ def check(settings: Settings) -> Settings:
         raise _bad("threads", "at least 1", settings.threads)
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
+    vault_of(settings.vault_key, settings.vault_old_keys)
     Allowed(settings.allowed_internal_hosts)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
-    return settings
+    check_webhooks(settings.webhooks, settings.webhook_delivery)
+    if not settings.webhooks:
+        return settings
+    told = tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks)
+    turns = msgspec.structs.replace(settings.turns, webhooks=told)
+    return msgspec.structs.replace(settings, turns=turns)
+
+
+def for_writer(settings: Settings) -> Settings:
+    """The settings as a writer gets them, perhaps in another process: without secrets."""
+    return msgspec.structs.replace(
+        settings, webhooks=(), webhook_delivery=Delivery(), vault_key=None, vault_old_keys=()
+    )
 
 
 def _is_path(value: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 from msgspec import to_builtins
 
-from detent.bootstrap.visitor import reach
+from detent.bootstrap.reach import reach
 from detent.calendar import local_of
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading

@@ -11,7 +11,8 @@ import click
 from msgspec import to_builtins
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.visitor import Visitor, reach
+from detent.bootstrap.reach import reach
+from detent.bootstrap.visitor import Visitor
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table

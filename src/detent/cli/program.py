@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": ("demo", "demo", "Show the engine at work, in a temporary directory."),
     "init": ("project", "init", "Write a small project to begin with."),
     "run": ("running", "run", "Start instances of a definition and watch them."),
+    "serve": ("serving", "serve_command", "Serve the REST API on a store."),
     "definition": ("definitions", "definition", "Check, show and compare definitions."),
     "instance": ("instances", "instance", "Look at instances, and steer them."),
     "effect": ("effects", "effect", "Effects in doubt, and what a person decides."),

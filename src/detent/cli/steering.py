@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.visitor import Visitor, reach
+from detent.bootstrap.reach import reach
+from detent.bootstrap.visitor import Visitor
 from detent.cli import exits
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.palette import colour

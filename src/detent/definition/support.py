@@ -15,16 +15,9 @@ UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
         "fallback_handler": "circuit breakers",
         "compensation": "continuity of a step",
     },
-    "sequence": {
-        "interceptors": "interceptors",
-        "sla": "service level alerts",
-    },
 }
 
 UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
-    "emit_event": "triggers",
-    "self_modify": "injected blocks",
-    "wait_for_event": "event correlation",
     "mcp_call": "tool servers",
     "agent": "language models",
     "embed": "language models",
@@ -34,3 +27,6 @@ UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
     "blob_put": "blobs",
     "blob_get": "blobs",
 }
+
+OWN_HANDLERS: Final = ("webhook_deliver",)
+"""Of the engine's own definitions alone: an author could speak in the engine's name with them."""

@@ -15,7 +15,7 @@ class Failed(Exception):
 
     `code` and `details` reach the instance's error, where `non_retryable_codes` and conditions
     can look at them. `retry_after` (seconds, or a timedelta) closes the limits and the resource of
-    the step for that long: nobody calls before.
+    the step for that long: nobody calls before. Without these its next attempt waits as long.
     """
 
     def __init__(

@@ -33,4 +33,5 @@ RESERVED: Final = (
     "tool_call",
     "transform",
     "wait_for_event",
+    "webhook_deliver",
 )

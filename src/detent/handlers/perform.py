@@ -1,5 +1,7 @@
 """One call from order to outcome: bind the request, call the function, read how it ended.
 
+A request that refers to secrets is opened first; the outcome is then told without them.
+
 A performer never raises for what a handler did; only the cancellation that its dispatcher asked for
 passes through an async one.
 """
@@ -10,8 +12,11 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from detent.handlers.answers import Failed
 from detent.handlers.manners import Manner, would_do
-from detent.model.errors import RequestError
+from detent.handlers.outcomes import text_of
+from detent.handlers.secrets import Opener, hide_outcome, refers
+from detent.model.errors import DetentError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,25 +28,37 @@ if TYPE_CHECKING:
 class AsyncPerformer:
     """Performs orders with an `async def` function, on the dispatcher's loop."""
 
-    __slots__ = ("_arguments", "_dry", "_function", "_manner", "timed_out")
+    __slots__ = ("_arguments", "_dry", "_function", "_manner", "_open", "timed_out")
     is_async = True
 
-    def __init__(self, function: Callable[..., Any], takes: Parameters, manner: Manner) -> None:
+    def __init__(
+        self, function: Callable[..., Any], takes: Parameters, manner: Manner, opener: Opener | None
+    ) -> None:
         self._function = function
         self._arguments = takes.arguments
         self._manner = manner
         self._dry = manner.called_in_dry_runs
+        self._open = opener
         self.timed_out = manner.timed_out
 
     async def perform(self, order: Order, dispatch: int) -> bytes:
         """The outcome of one call."""
+        if self._open is None or not refers(order.request):
+            return await self._perform(order, order, dispatch)
+        try:
+            opened = await asyncio.to_thread(self._open, order)
+        except DetentError as error:
+            return _not_opened(self._manner, order, dispatch, error)
+        return hide_outcome(await self._perform(opened.order, order, dispatch), opened.secrets)
+
+    async def _perform(self, order: Order, stored: Order, dispatch: int) -> bytes:
         manner = self._manner
         try:
             arguments = self._arguments(order)
         except RequestError as error:
             return manner.refused(order, dispatch, error)
         if order.dry_run and not self._dry:
-            return would_do(order, dispatch)
+            return would_do(stored, dispatch)
         try:
             value = await self._function(**arguments)
         except asyncio.CancelledError as error:
@@ -59,25 +76,37 @@ class AsyncPerformer:
 class PlainPerformer:
     """Performs orders with a plain function, on a thread of the pool."""
 
-    __slots__ = ("_arguments", "_dry", "_function", "_manner", "timed_out")
+    __slots__ = ("_arguments", "_dry", "_function", "_manner", "_open", "timed_out")
     is_async = False
 
-    def __init__(self, function: Callable[..., Any], takes: Parameters, manner: Manner) -> None:
+    def __init__(
+        self, function: Callable[..., Any], takes: Parameters, manner: Manner, opener: Opener | None
+    ) -> None:
         self._function = function
         self._arguments = takes.arguments
         self._manner = manner
         self._dry = manner.called_in_dry_runs
+        self._open = opener
         self.timed_out = manner.timed_out
 
     def perform(self, order: Order, dispatch: int) -> bytes:
         """The outcome of one call."""
+        if self._open is None or not refers(order.request):
+            return self._perform(order, order, dispatch)
+        try:
+            opened = self._open(order)
+        except DetentError as error:
+            return _not_opened(self._manner, order, dispatch, error)
+        return hide_outcome(self._perform(opened.order, order, dispatch), opened.secrets)
+
+    def _perform(self, order: Order, stored: Order, dispatch: int) -> bytes:
         manner = self._manner
         try:
             arguments = self._arguments(order)
         except RequestError as error:
             return manner.refused(order, dispatch, error)
         if order.dry_run and not self._dry:
-            return would_do(order, dispatch)
+            return would_do(stored, dispatch)
         try:
             value = self._function(**arguments)
         except BaseException as error:  # noqa: BLE001 - nothing a handler raises may end its thread
@@ -88,7 +117,21 @@ class PlainPerformer:
 Performer = AsyncPerformer | PlainPerformer
 
 
-def performer_of(function: Callable[..., Any], takes: Parameters, manner: Manner) -> Performer:
+def _not_opened(manner: Manner, order: Order, dispatch: int, error: DetentError) -> bytes:
+    """Nothing was called: no secret to be had is final, a store in trouble is not."""
+    if isinstance(error, RequestError):
+        return manner.refused(order, dispatch, error)
+    if order.dispatch:
+        return manner.raised(order, dispatch, error)  # an earlier call may have been made
+    return manner.raised(order, dispatch, Failed(text_of(error), code=error.code))
+
+
+def performer_of(
+    function: Callable[..., Any],
+    takes: Parameters,
+    manner: Manner,
+    opener: Opener | None = None,
+) -> Performer:
     """The performer for a function, by whether it is async."""
     call = getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
@@ -96,5 +139,5 @@ def performer_of(function: Callable[..., Any], takes: Parameters, manner: Manner
         problem = "a handler must return its result, got a generator; return instead of yield"
         raise RequestError("handler.signature", f"handler {name!r}: {problem}")
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
-        return AsyncPerformer(function, takes, manner)
-    return PlainPerformer(function, takes, manner)
+        return AsyncPerformer(function, takes, manner, opener)
+    return PlainPerformer(function, takes, manner, opener)

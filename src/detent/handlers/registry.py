@@ -13,7 +13,8 @@ from detent.handlers.manners import AsHandler, AsPolicy, AsReconcile
 from detent.handlers.names import RESERVED
 from detent.handlers.parameters import Parameters
 from detent.handlers.perform import Performer, performer_of
-from detent.model.decision import HandlerSpec
+from detent.handlers.secrets import Opened, Opener, Secrets, open_order
+from detent.model.decision import HandlerSpec, Order
 from detent.model.errors import RequestError
 
 
@@ -29,7 +30,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Registry:
     """Handlers by name; adding is all or nothing for each function."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Secrets | None = None) -> None:
+        self.secrets = secrets  # who knows the credentials that params refer to
         self._entries: dict[str, Entry] = {}
 
     def add(self, function: Callable[..., Any]) -> Entry:
@@ -87,22 +89,25 @@ class Registry:
             if present.function == function:
                 return present
             raise _duplicate(declared.name, f"is registered already, by {present.function!r}")
-        entry = _compile(function, declared)
+        entry = _compile(function, declared, self._open)
         self._entries[declared.name] = entry
         return entry
 
+    def _open(self, order: Order) -> Opened:
+        return open_order(order, self.secrets)
 
-def _compile(function: Callable[..., Any], declared: Declaration) -> Entry:
+
+def _compile(function: Callable[..., Any], declared: Declaration, opener: Opener) -> Entry:
     name = declared.name
     policy = declared.kind == "policy"
     takes = Parameters(function, f"{declared.kind} {name!r}", subset=policy)
     manner = AsPolicy(name) if policy else AsHandler(name, previews=declared.previews)
-    call = performer_of(function, takes, manner)
+    call = performer_of(function, takes, manner, None if policy or not declared.opens else opener)
     ctx = takes.takes_ctx
     reconcile = None
     if declared.reconcile is not None:
         asked = Parameters(declared.reconcile, f"reconcile of handler {name!r}", subset=True)
-        reconcile = performer_of(declared.reconcile, asked, AsReconcile(name))
+        reconcile = performer_of(declared.reconcile, asked, AsReconcile(name), opener)
         ctx = ctx or asked.takes_ctx
     spec = HandlerSpec(
         name=name,

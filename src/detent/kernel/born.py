@@ -6,12 +6,14 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from detent.kernel.listening import listen_again
 from detent.kernel.program import Program
 from detent.kernel.rebase import rebase
 from detent.kernel.slot import step_out
 from detent.model.decision import Birth
 from detent.model.errors import InvariantViolation, invariant
 from detent.model.inputs import Forked, Input, Started
+from detent.model.labels import labels_of
 from detent.model.snapshot import Frame, Lane, Snapshot, decode_snapshot
 
 
@@ -34,6 +36,7 @@ def born(program: Program, told: Input, tick: int) -> tuple[Snapshot, Birth]:
         priority=snapshot.priority,
         key=key,
         parent=parent,
+        labels=labels_of(snapshot.metadata),
     )
     return snapshot, birth
 
@@ -59,6 +62,8 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
         config=told.config,
         parent=to_builtins(told.parent) if told.parent else None,
         concurrency=_concurrency(told),
+        session=told.session,
+        budget=told.budget,
         root=Frame(b="", since=tick, lanes=[Lane()]),
     )
 
@@ -90,6 +95,7 @@ def _from_fork(told: Forked, tick: int) -> Snapshot:
     snapshot.tickets = []
     if snapshot.root is not None:
         step_out(snapshot.root)
+        listen_again(snapshot.root)
     if snapshot.concurrency is not None and snapshot.state == "running":
         snapshot.state = "scheduled"  # it does not hold the origin's key
     snapshot.dry_run = told.dry_run

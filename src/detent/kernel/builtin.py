@@ -1,6 +1,7 @@
 """Built-in handlers that are kernel moves: no ledger entry, no coroutine, a value at once.
 
-Each takes the run and the rendered params and returns a `Moved` value, a `Sleep`, or a `Failure`.
+Each takes the run and the rendered params and returns a `Moved` value, a `Sleep`, what to
+`Listen` for, or a `Failure`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import Any, NamedTuple
 from msgspec import to_builtins
 
 from detent.expression import compile_expression
+from detent.kernel import injecting
 from detent.kernel.bounds import too_large
 from detent.kernel.failure import Failure
+from detent.kernel.listening import HANDLER, Listen
 from detent.kernel.run import Run, encode
 from detent.model import limits
-from detent.model.errors import ExpressionError
+from detent.model.errors import ExpressionError, RequestError
 
 
 class Moved(NamedTuple):
@@ -31,7 +34,7 @@ class Sleep(NamedTuple):
     output: Any
 
 
-Result = Moved | Sleep | Failure
+Result = Moved | Sleep | Listen | Failure
 
 
 def _noop(_run: Run, _params: Any) -> Result:
@@ -121,6 +124,29 @@ def _keep(run: Run, values: dict[str, Any]) -> Failure | None:
     return None
 
 
+def _self_modify(run: Run, params: Any) -> Result:
+    """Put blocks in after those of the sequence; what is no proper block fails the step."""
+    blocks = params.get("blocks") if isinstance(params, dict) else None
+    if not isinstance(blocks, list) or not blocks:
+        return _bad("self_modify needs blocks as a list of at least one block")
+    told = injecting.checked(run, blocks)
+    if isinstance(told, str):
+        return Failure(message=told, kind="definition", code="definition.invalid")
+    try:
+        injecting.inject(run, told, injecting.position_of(params.get("position")))
+    except RequestError as error:
+        return Failure(message=error.message, kind="definition", code=error.code)
+    run.relisted = True
+    return Moved(
+        {
+            "_self_modify": True,
+            "blocks": blocks,
+            "position": params.get("position"),
+            "injected_count": len(blocks),
+        }
+    )
+
+
 def _human_review(run: Run, params: Any) -> Result:
     values = params if isinstance(params, dict) else {}
     node = run.program.nodes.get(run.snapshot.runtime.get("current_step", ""))
@@ -141,6 +167,37 @@ def _human_review(run: Run, params: Any) -> Result:
             "allow_comment": human is not None and human.allow_comment,
         }
     )
+
+
+def _wait_for_event(run: Run, params: Any) -> Result:
+    values = params if isinstance(params, dict) else {}
+    names = _names(values.get("events"))
+    if names is None:
+        most = f"1 to {limits.EVENT_NAMES} names of 1 to {limits.NAME_CHARS} characters"
+        return _bad(f"wait_for_event needs events, one name or a list: {most}")
+    key = values.get("correlation_key")
+    if type(key) is int:
+        key = str(key)
+    if not isinstance(key, str) or not key.strip() or len(key) > limits.KEY_CHARS:
+        return _bad(f"wait_for_event needs a correlation_key of 1 to {limits.KEY_CHARS} characters")
+    join, count = values.get("join", "all"), values.get("count", 0)
+    if join not in ("any", "all", "count"):
+        return _bad(f"wait_for_event joins by any, all or count; got {join!r}")
+    if join == "count" and (type(count) is not int or not 1 <= count <= limits.EVENT_COUNT):
+        return _bad(f"join count needs a count from 1 to {limits.EVENT_COUNT}; got {count!r}")
+    if run.snapshot.dry_run:  # a dry run takes no event away from anybody
+        return Moved({"dry_run": True, "handler": HANDLER, "would": params, "satisfied": False})
+    return Listen(names, key, count if join == "count" else int(join == "any"))
+
+
+def _names(events: Any) -> tuple[str, ...] | None:
+    listed = [events] if isinstance(events, str) else events
+    if not isinstance(listed, list) or not 0 < len(listed) <= limits.EVENT_NAMES:
+        return None
+    for name in listed:
+        if not isinstance(name, str) or not name.strip() or len(name) > limits.NAME_CHARS:
+            return None
+    return tuple(dict.fromkeys(listed))
 
 
 def _key(params: Any) -> str | None:
@@ -164,4 +221,6 @@ MOVES: dict[str, Callable[[Run, Any], Result]] = {
     "delete_state": _delete_state,
     "merge_state": _merge_state,
     "human_review": _human_review,
+    HANDLER: _wait_for_event,
+    "self_modify": _self_modify,
 }

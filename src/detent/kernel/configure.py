@@ -6,6 +6,7 @@ from typing import Any
 
 from detent.kernel.run import Run
 from detent.kernel.walk import KINDS
+from detent.kernel.webhooks import DISMISS, dismiss
 from detent.model.decision import Verdict
 from detent.model.errors import RequestError
 from detent.model.inputs import Configured
@@ -24,6 +25,8 @@ def configure(run: Run, told: Configured, index: int) -> None:
 
 
 def _carry_out(run: Run, told: Configured) -> Any:
+    if told.verb == DISMISS:
+        return dismiss(run)
     root = run.snapshot.root
     frame = root.lanes[0].open if root is not None and root.lanes else None
     if frame is None:

@@ -28,6 +28,7 @@ RESOLUTIONS = (
     "skip: leave it undecided and pass the step over",
     "again: try to find out, or call, once more",
 )
+_CHANGES = {"events": "an event, or a step that waits for one"}
 _HELD = {
     "limit": "is deferred by the rate limit {}",
     "pool": "is deferred until the pool {} has a resource with capacity",
@@ -231,6 +232,8 @@ class _Speaker:
         match wait.kind:
             case "start":
                 return "it waits for its start time", due
+            case "later":
+                return "it was put off by a person", due
             case "delay":
                 return f"{label} waits for its delay", due
             case "sleep":
@@ -244,7 +247,9 @@ class _Speaker:
             case "gate" | "slot":
                 return self._line(label, wait)
             case "service":
-                return "it stands ready", ("a change of its configuration",)
+                return "it stands ready", (
+                    _CHANGES.get(wait.name, "a change of its configuration"),
+                )
             case "defer":
                 return f"{label} is deferred by a policy ({wait.name})", due
             case "timer":
@@ -256,6 +261,8 @@ class _Speaker:
                 )
             case "human":
                 return self._human(label, where, due)
+            case "event":
+                return _events(label, where, due)
             case "child":
                 return f"{label} waits for the child instance {wait.name}", (
                     f"the end of instance {wait.name}",
@@ -357,6 +364,14 @@ class _Speaker:
             text=text,
             resolutions=RESOLUTIONS if effect.state == "indeterminate" else (),
         )
+
+
+def _events(
+    label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    heard = where[0].v["heard"] if where is not None else {"names": [], "key": ""}
+    names = ", ".join(map(repr, heard["names"]))
+    return f"{label} waits for the events {names} of {heard['key']!r}", ("the events", *due)
 
 
 def _label(path: str, node: Node) -> str:

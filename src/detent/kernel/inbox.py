@@ -6,7 +6,8 @@ from typing import Any, assert_never
 
 import msgspec
 
-from detent.kernel import asking, ledger, slot
+from detent.kernel import asking, intercept, ledger, listening, slot
+from detent.kernel.blocks import correlator
 from detent.kernel.blocks.person import acceptable
 from detent.kernel.blocks.schedule import child_ended
 from detent.kernel.commands import command
@@ -28,12 +29,16 @@ from detent.model.inputs import (
     EffectDoubted,
     EffectFailed,
     EffectReconciled,
+    EventArrived,
+    EventsMatched,
     Forked,
     GateAnswered,
     GateCalled,
     Input,
     SignalReceived,
     Started,
+    WaitLeft,
+    WaitRegistered,
     decode_input,
 )
 from detent.model.snapshot import Frame, KeptSignal
@@ -56,6 +61,10 @@ def take(run: Run, told: Input, index: int) -> None:
             configure(run, told, index)
         case ChildEnded():
             _child_ended(run, told, index)
+        case EventArrived() | WaitRegistered() | WaitLeft():
+            correlator.take(run, told, index)
+        case EventsMatched():
+            _matched(run, told, index)
         case Started():
             _start(run, told, index)
         case Forked():
@@ -125,7 +134,10 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
             f"the instance is {snapshot.state}; it takes no signals",
         )
         return
+    source = snapshot.state
     run.note("event.received", "", {"in": index, "name": told.name})
+    if run.program.interceptors:
+        intercept.on_signal(run, told.name)
     if told.name == "pause":
         pause(run, "signal")
     elif told.name == "resume":
@@ -137,6 +149,9 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
             return
     elif not _custom(run, told.name.removeprefix("custom:"), told, index):
         return
+    if told.batch:
+        detail = {"action": "signal", "batch": told.batch, "state": source}
+        run.note("batch.action", "", detail)
     _answer(run, told.id)
 
 
@@ -218,6 +233,19 @@ def _child_ended(run: Run, told: ChildEnded, index: int) -> None:
         run.note("event.ignored", "", {"in": index, "why": "nobody waits for this child any more"})
     else:
         resume(run, frame, "child", told)
+    _answer(run, told.id)
+
+
+def _matched(run: Run, told: EventsMatched, index: int) -> None:
+    """Events for a step; those that nobody waits for any more go back."""
+    frame = ledger.find_frame(run.snapshot.root, told.token)
+    wait = frame.wait if frame is not None else None
+    if frame is None or wait is None or wait.kind != "event" or wait.name != told.wait:
+        run.note("event.ignored", "", {"in": index, "why": "nobody waits for these events"})
+        listening.refuse(run, told)
+    else:
+        run.note("wait.matched", "", {"in": index, "wait": told.wait})
+        resume(run, frame, "events", told)
     _answer(run, told.id)
 
 

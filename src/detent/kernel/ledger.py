@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from detent.kernel.budget import spend
 from detent.kernel.failure import Failure
 from detent.kernel.lifecycle import check_effect
 from detent.kernel.orders import order_of
@@ -176,6 +177,7 @@ def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | No
     """A person's decision on an indeterminate effect."""
     run.note("effect.resolved", effect.node, {"key": effect.key, "action": action})
     if action == "happened":
+        spend(run, result)
         return _settle(
             run, effect, "applied", "applied", result, {"by": "person", "output": result}
         )
@@ -244,6 +246,7 @@ def _below(node: str, prefix: str) -> bool:
 
 
 def _applied(run: Run, effect: OpenEffect, result: Any, index: int) -> Wake | None:
+    spend(run, result)
     return _settle(run, effect, "applied", "applied", result, {"in": index})
 
 

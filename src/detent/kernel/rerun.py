@@ -36,6 +36,7 @@ from detent.model.inputs import (
     EffectDoubted,
     EffectFailed,
     EffectReconciled,
+    EventsMatched,
     Forked,
     Input,
     Started,
@@ -214,6 +215,8 @@ class Rerun:
                 text = text if adapted is told else encode_input(adapted)  # noqa: PLW2901
             elif isinstance(told, ChildEnded):
                 text = encode_input(self._for_child(told))  # noqa: PLW2901
+            elif isinstance(told, EventsMatched):
+                text = encode_input(self._for_wait(told))  # noqa: PLW2901
             fed.append(text)
         if fed or self.snapshot is not None:
             self._step(fed, tick)
@@ -250,6 +253,14 @@ class Rerun:
             if wait.kind == "child" and wait.name == told.child:
                 return replace(told, token=wait.token)
         return told
+
+    def _for_wait(self, told: EventsMatched) -> EventsMatched:
+        """Events for the wait they were told to, else for the first that stands in this run."""
+        root = decode_snapshot(self.snapshot).root if self.snapshot is not None else None
+        waits = [wait for wait in waits_of(root) if wait.kind == "event"]
+        if not waits or any(wait.name == told.wait for wait in waits):
+            return told
+        return replace(told, token=waits[0].token, wait=waits[0].name)
 
     def _open(self) -> list[OpenEffect]:
         return decode_snapshot(self.snapshot).effects if self.snapshot is not None else []
@@ -325,6 +336,8 @@ class Rerun:
                 return program_of(self.recording.programs, need.name)
             case "flight":
                 return self.known.get(need.name)
+            case "system":  # nobody is started here
+                return need.name
             case "gate":  # what was never asked cannot be known to be refused
                 return GRANTED
             case _:

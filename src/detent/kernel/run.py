@@ -56,6 +56,7 @@ class Run:
         "failure",
         "goto",
         "held",
+        "kept",
         "messages",
         "more",
         "moves",
@@ -63,6 +64,7 @@ class Run:
         "program",
         "recalled",
         "released",
+        "relisted",
         "settled",
         "snapshot",
         "tick",
@@ -92,6 +94,8 @@ class Run:
         self.moves = limits.MOVES_PER_TURN
         self.more = False
         self.held = snapshot.state == "paused" or in_line(snapshot)
+        self.kept: dict[str, bytes] = {}  # blobs that this step made beside the snapshot's
+        self.relisted = False  # the main list has changed: the walk begins anew at the root
         self.released = False  # a person resumes: the policy that paused is passed
         self.failure: Failure | None = None
         self.goto = ""
@@ -122,6 +126,9 @@ class Run:
         if snapshot.state in ("scheduled", "waiting"):
             if snapshot.started is None:
                 snapshot.started = self.tick
+                sla = self.program.sla
+                if sla is not None and sla.max_runtime is not None and snapshot.root is not None:
+                    snapshot.root.alert = self.after(sla.max_runtime)
                 self.move("running", why, "run.started")
             else:
                 self.move("running", why)
@@ -290,9 +297,9 @@ class Run:
 
 
 def in_line(snapshot: Snapshot) -> bool:
-    """Whether the whole instance stands until it gets its concurrency key."""
+    """Whether the whole instance stands: for its concurrency key, or put off by a person."""
     root = snapshot.root
-    return root is not None and root.wait is not None and root.wait.kind == "slot"
+    return root is not None and root.wait is not None and root.wait.kind in ("slot", "later")
 
 
 __all__ = ["Entry", "Facts", "NeedFact", "Run", "encode", "in_line"]

@@ -15,6 +15,7 @@ from detent.kernel import blocks
 from detent.kernel.born import born
 from detent.kernel.ending import advance
 from detent.kernel.inbox import take
+from detent.kernel.injecting import carried, program_with
 from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.kernel.program import Program
 from detent.kernel.resume import fire_due
@@ -47,8 +48,12 @@ def _step(
         snapshot, birth = born(program, told[0], tick)
     else:
         snapshot, birth = decode_snapshot(body), None
+    kept = carried(told[0], snapshot) if birth is not None else {}
+    if snapshot.injected:
+        blobs = {f"blob:{digest}": body for digest, body in kept.items()}
+        program = program_with(program, snapshot.injected, blobs or facts.given)
     run = Run(program, snapshot, tick, facts)
-    run.birth = birth
+    run.birth, run.kept = birth, kept
     run.bulk = sum(map(len, inputs)) + (len(body) if body else 0)
     if snapshot.blobs:
         _open(run)
@@ -86,6 +91,7 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         snapshot.version += 1
     due = next_due(snapshot, run.tick)
     body, blobs = pack(snapshot)
+    blobs |= run.kept
     journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""
     return Decision(
         instance=snapshot.id,

@@ -69,6 +69,7 @@ class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: int
     key: str | None = None
     parent: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()  # what lists can be filtered by
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -306,6 +306,14 @@ class Schedule(
     id: str
 
 
+class Correlator(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="correlator"
+):
+    """Bring events and waits of a correlation key together; only the engine's own have it."""
+
+    id: str
+
+
 Block = (
     Step
     | Parallel
@@ -323,6 +331,7 @@ Block = (
     | Goto
     | Gatekeeper
     | Schedule
+    | Correlator
 )
 
 

@@ -6,7 +6,20 @@ import hashlib
 from typing import Literal
 from uuid import UUID
 
-Space = Literal["instance", "dry-run", "request", "child", "cron", "gate", "signal"]
+Space = Literal[
+    "instance",
+    "dry-run",
+    "request",
+    "child",
+    "cron",
+    "gate",
+    "signal",
+    "webhook",
+    "event",
+    "events",
+    "wait",
+    "definition",
+]
 
 SYSTEM = "detent"  # the namespace of the engine's own instances
 

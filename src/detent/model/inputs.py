@@ -11,6 +11,24 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
+Verb = Literal[
+    "pause",
+    "resume",
+    "cancel",
+    "retry",
+    "migrate",
+    "resolve",
+    "set_data",
+    "set_state",
+    "reschedule",
+    "resume_from",
+    "inject",
+]
+"""What an instance can be asked for."""
+
+
+NO_BLOCKS = Raw(b"null")  # left out of the bytes, as it is the default itself
+
 
 class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who waits for this instance to end."""
@@ -41,6 +59,8 @@ class Started(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     policies: tuple[Any, ...] = ()
     concurrency_key: str | None = None
     max_concurrency: int = 1
+    session: str | None = None
+    budget: Any = None  # {"max_steps": …, "max_total_tokens": …}
     seed: str = ""
     id: str = ""
 
@@ -55,6 +75,7 @@ class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     outcomes: tuple[Raw, ...] = ()  # recorded outcomes of the effects open at that row
     data: Any = None  # merged into the copied data
     dry_run: bool = False
+    injected: Raw = NO_BLOCKS  # what was put into the origin
     seed: str = ""
     id: str = ""
 
@@ -68,6 +89,7 @@ class SignalReceived(
     payload: Any = None
     id: str = ""
     sender: str = ""  # the instance or person it came from
+    batch: str = ""  # the bulk action it is part of
 
 
 class Commanded(
@@ -75,9 +97,10 @@ class Commanded(
 ):
     """A call that can be refused; its verdict is the kernel's."""
 
-    verb: Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
+    verb: Verb
     id: str
     args: Any = None
+    batch: str = ""  # the bulk action it is part of
 
 
 class Configured(
@@ -169,6 +192,54 @@ class ChildEnded(
     id: str = ""
 
 
+class EventArrived(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="event"
+):
+    """An event of a producer, told to the correlator of its key; `call` is the caller's own."""
+
+    event_id: str
+    event_name: str
+    producer_event_id: str
+    payload: Any = None
+    call: str = ""
+    id: str = ""
+
+
+class WaitRegistered(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="wait_registered"
+):
+    """A step of an instance waits for events of a correlation key."""
+
+    wait: str
+    instance: str
+    token: int
+    names: tuple[str, ...]
+    count: int  # of events that satisfy it; 0: one of each name
+    id: str = ""
+
+
+class WaitLeft(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="wait_left"
+):
+    """A registered wait ended without its events: what was kept for it is free again."""
+
+    wait: str
+    id: str = ""
+
+
+class EventsMatched(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="events_matched"
+):
+    """Everything a step waited for has come; `events` in the order in which they did."""
+
+    wait: str
+    token: int
+    events: tuple[Any, ...]
+    correlator: str
+    error: str = ""  # why the wait could not be registered
+    id: str = ""
+
+
 Input = (
     Started
     | Forked
@@ -182,6 +253,10 @@ Input = (
     | EffectDoubted
     | EffectReconciled
     | ChildEnded
+    | EventArrived
+    | WaitRegistered
+    | WaitLeft
+    | EventsMatched
 )
 
 _decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)

@@ -43,10 +43,50 @@ MESSAGE_CHARS = 2_000  # of a failure's text; what is longer is cut
 SIGNALS_KEPT = 1_000
 MOVES_PER_TURN = 1_000
 CACHE_ENTRIES = 1_000
+EXTENSIONS_KEPT = 100  # programs with injected blocks that are kept compiled, per definition
+INJECTED_BYTES = 1024 * 1024  # all blocks put into one instance
+BUDGET_MOST = 2**53  # of a budget's numbers
+BULK_INSTANCES = 10_000
+BULK_DEFAULT = 1_000
+BULK_AT_ONCE = 500  # asked together; the rest follow
+SESSION_CHARS = 512
 KEY_CHARS = 512
+LABELS = 32  # texts of the metadata that lists can be filtered by
 DURATION_MS = 100 * 366 * 86_400_000
 
 RESOLUTION_MS = 60_000
+
+# the server's catalogue
+RECORD_TRIES = 100  # of a change that others make at the same time
+LIST_MOST = 1_000
+CREDENTIALS_PER_TENANT = 10_000
+CREDENTIAL_BYTES = 256 * 1024
+DESCRIPTION_CHARS = 2_000
+URL_CHARS = 2_048
+SECRETS_PER_STEP = 100  # credentials that the params of one step name
+SECRET_CHARS = 4  # a shorter text is only taken for the secret where it stands alone
+REFRESH_BEFORE_MS = 300_000  # how long before it expires a token is refreshed
+REFRESH_AGAIN_MS = 60_000  # until the next try of a refresh that failed, or was lost
+REFRESH_BYTES = 64 * 1024  # of an answer to a refresh
+VAULT_KEYS = 16  # the one that seals, and older ones
+API_KEYS_PER_TENANT = 1_000
+API_KEY_USE_MS = 60_000  # how often at most the last use of a key is written
+API_KEYS_TRACKED = 10_000
+TRIGGERS_PER_TENANT = 10_000
+TRIGGER_CONFIG_BYTES = 64 * 1024
+WEBHOOK_BYTES = 1024 * 1024
+WEBHOOK_OLD_S = 300  # how far in the past the timestamp of a signed call may lie
+WEBHOOK_EARLY_S = 60
+WEBHOOK_NONCE_LEAST = 16
+WEBHOOK_NONCE_MOST = 128
+WEBHOOK_PRUNED = 10  # nonces that are looked at for removal with each new one
+WEBHOOKS_PER_SECOND = 300  # of one peer to one trigger
+WEBHOOK_PEERS = 10_000  # counted at once
+SESSION_KEY_CHARS = 512
+SESSION_INSTANCES = 10_000
+CHECKPOINT_BYTES = 256 * 1024
+CHECKPOINTS_PER_INSTANCE = 10_000
+CHECKPOINTS_LISTED = 100
 
 # turns
 INSTANCES_PER_TURN = 500
@@ -91,6 +131,33 @@ CRON_COUNTED = 1_000  # missed fires that are counted one by one after a stand-s
 CRON_TRACKED = 100  # instances of one schedule whose end it waits for; the newest ones
 CRON_PREVIEW = 50
 CRONS_LISTED = 1_000
+
+# outbound webhooks
+WEBHOOK_URLS = 32
+WEBHOOK_URL_CHARS = 2_048
+WEBHOOK_SECRETS = 8  # of one URL; more than one while a key is rotated
+WEBHOOK_RETRIES = 3  # unless the settings say otherwise
+WEBHOOK_RETRIES_MOST = 99
+WEBHOOK_BACKOFF_MS = 500  # before the first retry; each further one waits twice as long
+WEBHOOK_BACKOFF_MAX_MS = 3_600_000
+WEBHOOK_RETRY_AFTER_MS = 86_400_000  # the longest pause that a receiver can ask for
+WEBHOOK_TIMEOUT_MS = 10_000
+WEBHOOK_TOLERANCE_S = 300  # how old or early a signed timestamp may be when it is verified
+WEBHOOK_EXCERPT_CHARS = 500  # of a receiver's answer, kept with the failure
+WEBHOOKS_LISTED = 1_000
+WEBHOOKS_SCANNED = 10_000  # looked at for one list with a filter
+
+# events
+EVENT_BATCH = 100
+EVENT_BYTES = 262_144  # of one payload
+EVENT_NAMES = 32  # that one step waits for
+EVENT_COUNT = 1_000  # that one step waits for
+EVENTS_KEPT = 1_000  # of one correlation key
+EVENTS_KEPT_BYTES = 4 * 1024 * 1024  # their payloads together
+EVENT_WAITS = 1_000  # of one correlation key
+EVENT_TTL_MS = 7 * 86_400_000  # how long an event waits to be matched
+EVENT_REMEMBERED_MS = 14 * 86_400_000  # how long it is known by its producer's id, and listed
+EVENTS_LISTED = 1_000
 
 # a tenant's gate
 LIMITS_PER_TENANT = 10_000

@@ -37,6 +37,7 @@ class Frame(Struct, kw_only=True, omit_defaults=True):
     attempt: int = 0
     stop: bool = False  # being cancelled: open parts drain, nothing new starts
     deadline: int | None = None
+    alert: int | None = None  # the tick at which a service level is breached
     wanted: int | None = None  # the tick at which it first wanted to act, for its windows
     granted: Any = None  # what the gate gave: {"keys": [limit keys], "resource": id, "key": …}
     back: bool = False  # it had a place at the gate and gave it up
@@ -96,6 +97,7 @@ class Snapshot(Struct, kw_only=True, omit_defaults=True):
     state: str = "scheduled"
     priority: int = 1
     timezone: str = "UTC"
+    session: str | None = None
     seed: str = ""
     created: int = 0
     started: int | None = None
@@ -126,8 +128,14 @@ class Snapshot(Struct, kw_only=True, omit_defaults=True):
     resources: dict[str, str] = field(default_factory=dict)  # pool -> the resource it had last
     pause_requested: bool = False
     cancel_requested: bool = False
+    end_requested: str = ""  # failed | completed, as a person asked; what is protected drains
     paused_reason: str = ""
     error: Any = None
+    budget: dict[str, int] | None = None
+    spent: dict[str, int] = field(default_factory=dict)  # tokens so far: input, output, total
+    budget_breach: Any = None  # while a budget keeps it paused
+    alerted: list[str] = field(default_factory=list)  # service levels whose breach was told
+    injected: str = ""  # digest of the blocks put in after those of the definition
     migrated_from: str = ""
     more: bool = False  # out of moves: goes on next turn without any input
     blobs: list[str] = field(default_factory=list)

@@ -17,7 +17,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from detent.model.decision import Birth, Doubt, Verdict
+from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
+from detent.ports.listing import ListQuery
+from detent.ports.own import OwnQuery
+from detent.ports.records import RecordStore
 
 
 class Meta(NamedTuple):
@@ -241,19 +245,6 @@ class InstanceRow(NamedTuple):
     salt: bytes
 
 
-class DefinitionRow(NamedTuple):
-    """A stored definition version of a tenant and namespace."""
-
-    hash: str
-    tenant: str
-    namespace: str
-    name: str
-    version: int
-    body: bytes
-    deprecated: bool
-    created_ms: int
-
-
 class DoubtRow(NamedTuple):
     """An effect that needs reconciliation or a person."""
 
@@ -279,7 +270,7 @@ class Page(NamedTuple):
     without: str = ""  # a namespace that is left out
 
 
-class Store(Protocol):
+class Store(DefinitionStore, RecordStore, Protocol):
     """One open connection to a store, used by one thread."""
 
     # opening and owning
@@ -356,24 +347,22 @@ class Store(Protocol):
     def forget(self, before_tick: int, limit: int) -> int:
         """Remove taken arrivals and tombstones older than the tick (the dedupe window)."""
 
-    # catalogue
-    def put_definition(self, row: DefinitionRow) -> bool:
-        """Insert; False when the same hash is there; `definition.conflict` when another is."""
-
-    def definition(self, hash: str) -> DefinitionRow | None: ...
-    def find_definition(
-        self, tenant: str, namespace: str, name: str, version: int | None
-    ) -> DefinitionRow | None:
-        """The version, or the highest one that is not deprecated."""
-
-    def definitions(self, tenant: str, namespace: str) -> list[DefinitionRow]: ...
-    def deprecate_definition(self, hash: str, tenant: str, namespace: str) -> bool: ...
+    # catalogue, beside definitions and records
     def setting(self, name: str) -> str | None: ...
     def put_setting(self, name: str, value: str) -> None: ...
 
     # views
     def instance(self, id: str) -> InstanceRow | None: ...
     def instances(self, page: Page) -> list[InstanceRow]: ...
+    def recent_instances(self, query: ListQuery) -> list[InstanceRow]:
+        """The newest instances that pass a filter."""
+
+    def waiting_start(self, instance: str) -> bytes | None:
+        """The start of an instance that no writer has taken in yet."""
+
+    def own_instances(self, query: OwnQuery) -> list[InstanceRow]:
+        """The newest of the engine's own instances of one kind, against the order of n."""
+
     def count_states(self, tenant: str) -> dict[str, int]:
         """How many instances are in which state, but for the engine's own."""
 

@@ -58,6 +58,8 @@ def next_due(parts: Parts) -> int | None:
         return None
     if has_work(parts):
         return now
+    if parts.settings.errand:
+        return None
     dues = (parts.dues.earliest(parts.store, parts.lease.owned, now), parts.gates.next_due())
     due = min((each for each in dues if each is not None), default=None)
     return None if due is not None and due <= now and parts.barred else due
@@ -65,7 +67,11 @@ def next_due(parts: Parts) -> int | None:
 
 def any_due(parts: Parts) -> bool:
     """Whether a user's instance moves by itself some time; schedules do so for ever."""
-    if has_work(parts) or parts.gates.next_due() is not None:
+    if has_work(parts):
+        return True
+    if parts.settings.errand:
+        return False
+    if parts.gates.next_due() is not None:
         return True
     return parts.store.any_due(parts.lease.owned)
 

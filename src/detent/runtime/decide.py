@@ -14,6 +14,7 @@ from detent.kernel.step import Facts, step
 from detent.model.errors import InvariantViolation, StoreError
 from detent.runtime.facts import give
 from detent.runtime.quarantine import quarantine, refuse_birth
+from detent.runtime.webhooks import announce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +104,8 @@ def _step(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision:
         raise InvariantViolation(f"a step left version {decision.version}, expected {expected}")
     if hot.definition == GATE.hash:
         parts.gates.configure(decision.snapshot, inputs)
+    if parts.settings.webhooks:
+        announce(parts, decision)
     return decision
 
 

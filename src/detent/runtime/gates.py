@@ -95,6 +95,7 @@ class Gates:
         self.read: list[Mail] = []  # mail that the present turn has acted on
         self.outgoing: list[NewArrival] = []
         self.tick = 0
+        self.serving = True  # False: whoever asks stands in line, for nobody here would act
 
     # for the step being decided (GatePort) -------------------------------------------------------
 
@@ -103,7 +104,7 @@ class Gates:
         known = self._answers.get(ask.ticket)
         if known is None:
             gate = self._here(tenant)
-            known = _SENT if gate is None else gate.ask(ask, self.tick)
+            known = _SENT if gate is None else gate.ask(ask, self.tick, grant=self.serving)
             self._answers[ask.ticket] = known
         return known
 
@@ -224,7 +225,7 @@ class Gates:
             self.read.append(letter)
             self._heard.add(told.tenant)
             if isinstance(told, Asked):
-                answer = gate.ask(told.ask, tick)
+                answer = gate.ask(told.ask, tick, grant=self.serving)
                 if answer.state != "deferred":
                     self._reply(told.ask.ticket, answer)
                 continue

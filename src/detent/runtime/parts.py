@@ -124,6 +124,7 @@ class Parts:
         self.seals = Seals(store, meta.partitions, settings.seal_every_turns)
         self.lease = Lease(store, clock, settings, owner, meta)
         self.gates = Gates(store, meta, self.lease, clock, chance)
+        self.gates.serving = not settings.errand
         self.facts = Facts(
             handlers={},
             given={},

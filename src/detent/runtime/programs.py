@@ -6,11 +6,17 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from detent.definition import load
+from detent.kernel.injecting import program_with
 from detent.kernel.program import Program, compile_program
 from detent.model.errors import StoreError
+from detent.model.ids import SYSTEM
+from detent.ports.definitions import DefinitionRow
 
 if TYPE_CHECKING:
+    from detent.model.definition import Definition
+    from detent.model.snapshot import Snapshot
     from detent.ports.store import Store
+    from detent.runtime.clock import TurnClock
 
 PROGRAMS_KEPT = 1_000
 
@@ -35,6 +41,15 @@ class Programs:
             )
         return program
 
+    def whole(self, snapshot: Snapshot) -> Program:
+        """The program of an instance, with the blocks that were injected into it."""
+        program, digest = self.get(snapshot.definition), snapshot.injected
+        if not digest or digest in program.extensions:
+            return program_with(program, digest, {})
+        return program_with(
+            program, digest, {f"blob:{digest}": self._store.blobs(snapshot.id, [digest])[digest]}
+        )
+
     def find(self, digest: str) -> Program | None:
         """The program of a definition's hash, None where the store has no such definition."""
         program = self._kept.get(digest)
@@ -46,3 +61,10 @@ class Programs:
             if len(self._kept) > PROGRAMS_KEPT:
                 self._kept.popitem(last=False)
         return program
+
+    def keep(self, own: Definition, clock: TurnClock) -> str:
+        """Store one of the engine's own definitions if it is not there; its hash."""
+        if self.find(own.hash) is None:
+            row = (own.hash, "default", SYSTEM, own.name, own.version, own.canonical)
+            self._store.put_definition(DefinitionRow(*row, False, clock.wall_ms()))
+        return own.hash

@@ -132,7 +132,7 @@ def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
     if snapshot.blobs:
         unpack(snapshot, parts.store.blobs(snapshot.id, snapshot.blobs))
     try:
-        order = order_of(snapshot, effect, parts.programs.get(found.definition))
+        order = order_of(snapshot, effect, parts.programs.whole(snapshot))
     except DetentError as error:
         if error.code.startswith("store."):
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from detent.model import limits
+from detent.model.webhook import Webhook
 
 
 class WriterSettings(Struct, frozen=True, kw_only=True):
@@ -22,3 +23,5 @@ class WriterSettings(Struct, frozen=True, kw_only=True):
     stale_instance_threshold_secs: int = 300
     cache_bytes: int = 64 * 1024 * 1024
     seal_every_turns: int = limits.SEAL_EVERY_TURNS
+    errand: bool = False  # only what is asked for moves; waits, lines and calls are left to others
+    webhooks: tuple[Webhook, ...] = ()  # whom to tell; without their secrets

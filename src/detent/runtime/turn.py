@@ -66,7 +66,8 @@ def take_over(parts: Parts) -> None:
     parts.marks.start_at(first_dispatch(lease.tick, epoch))
     foreign = lease.foreign_until_ms
     wait = foreign + parts.settings.lease_margin_ms if foreign else 0
-    parts.recovery.begin(full=True, not_before_ms=wait)
+    if not parts.settings.errand:
+        parts.recovery.begin(full=True, not_before_ms=wait)
     parts.inbox.look_now = True
     parts.out.news = True
 
@@ -78,8 +79,11 @@ def _take_turn(parts: Parts, tick: int) -> None:
     parts.queue.round += 1
     take_arrivals(parts, tick)
     take_submissions(parts, tick)
-    take_due(parts, tick)
-    take_calls(parts, tick)
+    if parts.settings.errand:
+        parts.gates.tick = tick
+    else:
+        take_due(parts, tick)
+        take_calls(parts, tick)
     leave_foreign(parts)
     alone = bool(parts.groups)
     if alone:
@@ -91,7 +95,8 @@ def _take_turn(parts: Parts, tick: int) -> None:
     wrote = commit(parts, done, tick, alone=alone)
     if parts.hold.begun != held:
         return
-    recover(parts)
+    if not parts.settings.errand:
+        recover(parts)
     if wrote:
         parts.turns += 1
         _forget(parts, tick)

@@ -80,12 +80,14 @@ class Writer:
             return parts.clock.seconds_until(parts.clock.tick() + 1)
         if controls.has_work(parts):
             return 0.0
+        awake = min(parts.settings.tick_interval_ms / 1000, parts.lease.seconds_to_renewal())
+        if parts.settings.errand:
+            return awake
         called = parts.gates.next_due()
         return min(
-            parts.settings.tick_interval_ms / 1000,
+            awake,
             parts.clock.seconds_until(parts.dues.next),
             parts.clock.seconds_until(parts.dues.next if called is None else called),
-            parts.lease.seconds_to_renewal(),
         )
 
     def next_due(self) -> int | None:

@@ -9,10 +9,11 @@ import msgspec
 from detent.definition import load
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
+from detent.ports.definitions import DefinitionRow
 from detent.service.arguments import invalid, shown, storable
 
 if TYPE_CHECKING:
-    from detent.ports.store import DefinitionRow, Store
+    from detent.ports.store import Store
 
 _HIGHEST_VERSION = 2**31 - 1
 
@@ -30,6 +31,19 @@ def find_definition(
             "definition.unknown", f"there is no {which}definition {shown(name)}; deploy it first"
         )
     return row
+
+
+def definition_row(definition: Definition, place: tuple[str, str], now_ms: int) -> DefinitionRow:
+    """The row that stores a definition for (tenant, namespace)."""
+    return DefinitionRow(
+        definition.hash,
+        *place,
+        definition.name,
+        definition.version,
+        definition.canonical,
+        deprecated=False,
+        created_ms=now_ms,
+    )
 
 
 def settled(store: Store, place: tuple[str, str], definition: Definition) -> Definition:

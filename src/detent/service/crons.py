@@ -23,7 +23,7 @@ from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import Started, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
-from detent.ports.store import Page
+from detent.ports.own import OwnQuery
 from detent.service.arguments import check_text, invalid, shown
 from detent.service.reading import check_tenant, read_snapshot
 from detent.service.starting import PRIORITIES, Moment, check_labels
@@ -206,11 +206,12 @@ def upcoming_fires(expr: str, timezone: str, n: int, after_ms: int) -> list[int]
 
 def _rows(store: Store, tenant: str) -> list[InstanceRow]:
     """The instances of all schedules that have not ended; a fork of one is none."""
-    page = Page(tenant=tenant, namespace=SYSTEM, definition=CRON.hash, states=_OPEN, limit=1_000)
+    query = OwnQuery(CRON.hash, tenant, _OPEN, limit=1_000)
     rows: list[InstanceRow] = []
-    while found := store.instances(page):
+    while found := store.own_instances(query):
         rows += found
-        page = page._replace(after=found[-1].n)
+        query = query._replace(before=found[-1].n)
+    rows.reverse()
     return [row for row in rows if row.key and row.id == cron_instance(row.tenant, row.key)]
 
 

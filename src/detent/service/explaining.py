@@ -11,14 +11,13 @@ from detent.kernel.gate.forecast import Forecast, forecast
 from detent.kernel.gate.meters import Timing as GateTiming
 from detent.kernel.ledger import effect_due
 from detent.kernel.places import frontier
-from detent.kernel.recording import program_of
 from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.runtime.gates import open_gate
 from detent.service.reading import (
-    StoredPrograms,
     check_tenant,
     find_instance,
+    program_for,
     read_snapshot,
     timing_of,
 )
@@ -91,7 +90,7 @@ def explain_instance(
             earliest=None,
             earliest_ms=None,
         )
-    program = program_of(StoredPrograms(store), snapshot.definition)
+    program = program_for(store, snapshot)
     if tick is None:
         tick = max((each.tick for each in store.partitions() if each.p == row.p), default=0)
     timing = timing_of(store)
@@ -162,7 +161,7 @@ def _questions(store: Store, row: InstanceRow) -> list[Approval]:
     snapshot = read_snapshot(store, row)
     if snapshot is None:
         return []
-    program = program_of(StoredPrograms(store), snapshot.definition)
+    program = program_for(store, snapshot)
     timing = timing_of(store)
     name = program.definition.name
     return [

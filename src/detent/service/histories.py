@@ -19,6 +19,7 @@ from detent.service.reading import (
     StoredPrograms,
     find_instance,
     journal_of,
+    program_for,
     read_snapshot,
     recording_of,
     timing_of,
@@ -76,6 +77,32 @@ def instance_audit(
     row = find_instance(store, instance, tenant)
     rows = journal_of(store, row)
     return list(views.audit(rows, StoredBlobs(store, row.id), action=action, node=node))
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """What a log step said."""
+
+    block: str
+    tick: int
+    level: str
+    message: Any
+
+
+def instance_logs(store: Store, instance: str, tenant: str | None) -> list[LogLine]:
+    """What log steps said, in order."""
+    row = find_instance(store, instance, tenant)
+    places = Places(_program(store, row))
+    found = []
+    for entry in views.noted(journal_of(store, row), StoredBlobs(store, row.id)):
+        place = places.find(entry.node) if entry.action == "step.executed" else None
+        if place is None:
+            continue
+        block = place.node.block
+        if block.handler == "log":
+            level = block.params.get("level", "info") if isinstance(block.params, dict) else "info"
+            said = entry.detail["output"].get("message")
+            found.append(LogLine(block=block.id, tick=entry.row.tick, level=level, message=said))
+    return found
 
 
 def instance_context(
@@ -142,7 +169,10 @@ def _follow(found: dict[str, EffectReceipt], entry: views.Noted, places: Places)
 
 
 def _program(store: Store, row: InstanceRow) -> Program:
-    return program_of(StoredPrograms(store), row.definition)
+    snapshot = read_snapshot(store, row)
+    if snapshot is None:
+        return program_of(StoredPrograms(store), row.definition)
+    return program_for(store, snapshot)
 
 
 def _line(value: Any) -> bytes:

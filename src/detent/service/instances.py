@@ -11,6 +11,7 @@ from detent.definition import load
 from detent.kernel.survey import next_due
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
+from detent.ports.definitions import DefinitionQuery
 from detent.service.reading import check_tenant, find_instance, read_snapshot, timing_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class InstanceView(Struct, frozen=True, kw_only=True):
     pause_requested: bool = False
     cancel_requested: bool = False
     paused_reason: str = ""
+    session: str | None = None
+    budget: dict[str, int] | None = None
+    spent: dict[str, int] = {}  # tokens: input, output, total
+    budget_breach: Any = None
     open_effects: int = 0
     kept_signals: int = 0
 
@@ -83,6 +88,23 @@ class Names:
             row = self._store.definition(digest)
             self._kept[digest] = ("", 0) if row is None else (row.name, row.version)
         return self._kept[digest]
+
+
+class SequenceIds:
+    """The API's id of a definition in a place, each looked up once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[tuple[str, str, str], str | None] = {}
+
+    def of(self, tenant: str, namespace: str, digest: str) -> str | None:
+        """The id; None when the definition is not stored there any more."""
+        place = (tenant, namespace, digest)
+        if place not in self._kept:
+            query = DefinitionQuery(tenant=tenant, namespace=namespace, hash=digest, limit=1)
+            found = self._store.find_definitions(query)
+            self._kept[place] = found[0].id if found else None
+        return self._kept[place]
 
 
 def list_instances(store: Store, page: Page, tenant: str | None) -> Listing:
@@ -176,6 +198,10 @@ def _view(summary: InstanceSummary, snapshot: Snapshot, timing: Timing) -> Insta
         pause_requested=snapshot.pause_requested,
         cancel_requested=snapshot.cancel_requested,
         paused_reason=snapshot.paused_reason,
+        session=snapshot.session,
+        budget=snapshot.budget,
+        spent=snapshot.spent,
+        budget_breach=snapshot.budget_breach,
         open_effects=len(snapshot.effects),
         kept_signals=len(snapshot.signals),
     )

@@ -15,9 +15,13 @@ from detent.kernel.signature import Check, anchor_message
 from detent.kernel.verify import Known, Verification, verify
 from detent.kernel.whatif import Changes, WhatIf, what_if
 from detent.model import limits
+from detent.model.decision import Birth
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
+from detent.model.inputs import encode_input
+from detent.model.link import Submission
 from detent.model.payload import encode_payload
+from detent.model.snapshot import decode_snapshot
 from detent.ports.store import Page
 from detent.service.arguments import check_flag, invalid
 from detent.service.reading import find_instance, recording_of
@@ -116,6 +120,23 @@ def fork_input(store: Store, instance: str, tenant: str | None, request: ForkReq
             id=request.id,
         )
     return fork(recording, request)
+
+
+def fork_submission(
+    store: Store, instance: str, tenant: str | None, request: ForkRequest
+) -> Submission:
+    """The submission that makes a fork, under the id that the request names."""
+    forked = fork_input(store, instance, tenant, request)
+    row = find_instance(store, instance, tenant)
+    snapshot = decode_snapshot(forked.snapshot)
+    birth = Birth(
+        id=request.instance,
+        tenant=snapshot.tenant,
+        namespace=snapshot.namespace,
+        definition=snapshot.definition or row.definition,
+        priority=snapshot.priority,
+    )
+    return Submission(request.instance, encode_input(forked), birth=birth)
 
 
 def _check_fork(request: ForkRequest) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import jsonschema_rs
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from detent.calendar import check_zone
 from detent.kernel.builtin import MOVES
@@ -17,11 +18,21 @@ from detent.model.definition import Definition, Step
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import Started, encode_input
+from detent.model.labels import labels_of
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
-from detent.service.arguments import check_flag, check_text, instant_ms, invalid, span_ms
+from detent.service.arguments import (
+    check_flag,
+    check_text,
+    instant_ms,
+    invalid,
+    listed,
+    span_ms,
+)
 from detent.service.blocks import every_step
 
+BUDGETS = ("max_steps", "max_total_tokens", "max_input_tokens", "max_output_tokens")
+_KNOWN_AT_THE_CALL = ("{{", "credentials://")  # only then are these params what is called with
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
 
 
@@ -42,6 +53,24 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     policies: tuple[Any, ...] = ()
     concurrency_key: str | None = None
     max_concurrency: int = 1
+    session: str | None = None
+    budget: Mapping[str, int] | None = None
+
+
+class StartOptions(TypedDict, total=False):
+    """What a start takes beside definition, data, key and labels, by name."""
+
+    priority: str
+    timezone: str
+    at: dt.datetime | dt.timedelta | None
+    config: Any
+    metadata: Any
+    dry_run: bool
+    auto_approve: bool
+    concurrency_key: str | None
+    max_concurrency: int
+    session: str | None
+    budget: Mapping[str, int] | None
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -86,6 +115,8 @@ def start_submission(
         policies=request.policies,
         concurrency_key=request.concurrency_key,
         max_concurrency=_concurrency(request),
+        session=_session(request.session),
+        budget=_budget(request.budget),
         seed=now.seed,
     )
     birth = Birth(
@@ -95,8 +126,19 @@ def start_submission(
         definition=definition.hash,
         priority=priority,
         key=request.key,
+        labels=labels_of(request.metadata),
     )
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
+
+
+def batch_of(shared: StartRequest, datas: Any) -> list[StartRequest]:
+    """One request per item of data, not more than a batch holds."""
+    items = listed("a batch", datas)
+    if len(items) > limits.BATCH_STARTS:
+        raise RequestError(
+            "request.invalid", f"a batch holds at most {limits.BATCH_STARTS}; got {len(items)}"
+        )
+    return [replace(shared, data=data) for data in items]
 
 
 def _concurrency(request: StartRequest) -> int:
@@ -107,6 +149,25 @@ def _concurrency(request: StartRequest) -> int:
     if type(most) is not int or not 1 <= most <= limits.CONCURRENCY:
         raise invalid("max_concurrency", f"a whole number from 1 to {limits.CONCURRENCY}", most)
     return most
+
+
+def _session(session: str | None) -> str | None:
+    if session is not None:
+        check_text("session", session, limits.SESSION_CHARS)
+    return session
+
+
+def _budget(budget: Any) -> dict[str, int] | None:
+    """The numbers an instance may not exceed, by name."""
+    if budget is None:
+        return None
+    if not isinstance(budget, Mapping) or not all(name in BUDGETS for name in budget):
+        raise invalid("budget", f"an object of {', '.join(BUDGETS)}", budget)
+    kept = {name: budget[name] for name in BUDGETS if budget.get(name) is not None}
+    for name, most in kept.items():
+        if type(most) is not int or not 0 <= most <= limits.BUDGET_MOST:
+            raise invalid(f"budget.{name}", f"a whole number up to {limits.BUDGET_MOST}", most)
+    return kept or None
 
 
 def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
@@ -137,7 +198,9 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
     plain = step.params is None or isinstance(step.params, dict)
-    if spec is None or spec.schema is None or not plain or "{{" in str(step.params):
+    if spec is None or spec.schema is None or not plain:
+        return
+    if any(mark in str(step.params) for mark in _KNOWN_AT_THE_CALL):
         return
     fault = next(
         iter(jsonschema_rs.validator_for(spec.schema).iter_errors(step.params or {})), None

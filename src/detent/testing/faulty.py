@@ -22,14 +22,20 @@ MOMENTS: tuple[Moment, ...] = ("before", "during", "after")
 WRITES = (
     "acquire",
     "commit",
+    "delete_definition",
+    "delete_record",
     "deprecate_definition",
     "enqueue",
     "forget",
+    "insert_record",
     "mark",
+    "prune_records",
     "put_definition",
     "put_setting",
     "release",
     "renew",
+    "replace_record",
+    "set_definition_status",
 )
 
 

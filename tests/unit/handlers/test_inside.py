@@ -19,6 +19,13 @@ class Instances:
     def __init__(self, refusal=None):
         self.refusal = refusal
         self.signals = []
+        self.events = []
+
+    def emit(self, event):
+        if self.refusal is not None:
+            return Verdict(id=event.id, ok=False, code=self.refusal, message="no")
+        self.events.append(event)
+        return Verdict(id=event.id, result={"instance_id": event.key})
 
     def signal(self, target, name, payload, *, id, tenant, sender):
         if self.refusal is not None:
@@ -94,7 +101,75 @@ def test_an_instance_id_that_is_no_uuid_is_a_permanent_failure(handler):
     assert (outcome.retryable, outcome.details) == (False, {"code": "request.invalid"})
 
 
-def test_both_are_keyed_without_a_start_mark_and_their_output_is_not_merged():
+def emitted(instances=None, **params):
+    instances = instances or Instances()
+    fields = {"key": params.pop("effect")} if "effect" in params else {}
+    return performed("emit_event", {"trigger_slug": "hello", **params}, instances, **fields)
+
+
+@pytest.mark.req("SEQ-HND-1")
+def test_an_event_is_told_with_its_data_and_the_instance_it_comes_from():
+    instances = Instances()
+    emitted(instances, data=[1], meta={"m": 1})
+    emitted(instances)
+    full, bare = instances.events
+    assert (full.trigger, full.data, full.meta) == ("hello", [1], {"m": 1})
+    assert (full.tenant, full.sender) == ("acme", INSTANCE)
+    assert (bare.data, bare.meta) == ({}, {})
+
+
+def test_an_event_repeated_after_doubt_is_told_under_the_same_key_and_id():
+    instances = Instances()
+    for effect in ("k1", "k1", "k2"):
+        emitted(instances, effect=effect)
+    first, again, other = instances.events
+    assert (first.key, first.id) == (again.key, again.id)
+    assert first.key != other.key
+    assert first.id != other.id
+
+
+@pytest.mark.parametrize("scope", ["parent", "tenant"])
+def test_a_key_of_the_author_makes_events_of_a_trigger_one_in_its_scope(scope):
+    instances = Instances()
+    for effect, own, slug in (("k1", "a", "hello"), ("k2", "a", "hello"), ("k3", "b", "hello")):
+        emitted(instances, effect=effect, dedupe_key=own, dedupe_scope=scope, trigger_slug=slug)
+    emitted(instances, dedupe_key="a", dedupe_scope=scope, trigger_slug="other")
+    keys = [event.key for event in instances.events]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+def test_the_scopes_of_a_key_do_not_meet():
+    instances = Instances()
+    emitted(instances, dedupe_key="a")
+    emitted(instances, dedupe_key="a", dedupe_scope="tenant")
+    assert instances.events[0].key != instances.events[1].key
+
+
+@pytest.mark.parametrize("code", ["trigger.not_found", "trigger.disabled", "definition.unknown"])
+def test_an_event_nobody_takes_is_a_permanent_failure(code):
+    outcome = emitted(Instances(code))
+    assert isinstance(outcome, EffectFailed)
+    assert (outcome.retryable, outcome.details) == (False, {"code": code})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"dedupe_key": ""}, {"dedupe_scope": "world"}, {"trigger_slug": 7}]
+)
+def test_an_event_of_another_form_is_a_permanent_failure(wrong):
+    instances = Instances()
+    outcome = emitted(instances, **wrong)
+    assert isinstance(outcome, EffectFailed)
+    assert (outcome.retryable, instances.events) == (False, [])
+
+
+def test_an_event_carries_references_to_secrets_and_never_the_secrets():
+    instances = Instances()
+    emitted(instances, data={"key": "credentials://key"})
+    assert instances.events[0].data == {"key": "credentials://key"}
+
+
+def test_all_are_keyed_without_a_start_mark_and_their_output_is_not_merged():
     registry = Registry()
     register_inside(registry, Instances())
     for spec in registry.specs().values():

@@ -18,7 +18,8 @@ from detent.model.inputs import (
     encode_input,
 )
 from detent.model.link import Control, Decided, MarkRequest, Submission, Submit
-from detent.ports.store import DefinitionRow, Owner, Page
+from detent.ports.definitions import DefinitionRow
+from detent.ports.store import Owner, Page
 from detent.runtime.clock import SteppedClock, VirtualClock, WallClock
 from detent.runtime.settings import WriterSettings
 from detent.runtime.writer import Writer

@@ -9,9 +9,9 @@ from detent.kernel.program import compile_program
 from detent.kernel.step import Facts, step
 from detent.model.ids import derived_id, partition_of
 from detent.model.inputs import EffectApplied, Started, encode_input
+from detent.ports.definitions import DefinitionRow
 from detent.ports.store import (
     Commit,
-    DefinitionRow,
     Flight,
     InstanceChange,
     NewArrival,

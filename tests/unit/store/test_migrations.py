@@ -13,7 +13,10 @@ import pytest
 
 import detent
 from detent.model.errors import StoreError
+from detent.model.ids import derived_id
+from detent.ports.definitions import DefinitionQuery
 from detent.ports.due import Stretch
+from detent.ports.records import Record, RecordQuery
 from detent.store.sqlite import open_store
 from detent.store.sqlite.schema import APPLICATION_ID, migrate, migrations
 
@@ -106,6 +109,35 @@ def test_the_instances_of_an_earlier_release_go_on_where_they_stood(path):
         ("default", "completed"),
     ]
     connection.close()
+
+
+def test_the_definitions_of_an_earlier_release_are_found_by_the_ids_they_have_since(path):
+    store = open_store(path, create=None)
+    rows = store.find_definitions(DefinitionQuery())
+    assert [(row.tenant, row.name) for row in rows] == [
+        ("acme", "hourly"),
+        ("beta", "asked"),
+        ("beta", "hourly"),
+        ("cyan", "hourly"),
+        ("default", "done"),
+    ]
+    for row in rows:
+        key = f"{row.namespace}/{row.name}/{row.version}"
+        assert row.id == derived_id(row.tenant, "definition", key)
+        assert row.status == "production"
+        assert store.definition_by_id(row.id) == row
+    store.close()
+    again = open_store(path, create=None)
+    assert again.find_definitions(DefinitionQuery()) == rows
+    again.close()
+
+
+def test_an_upgraded_store_has_no_records_and_takes_some(path):
+    store = open_store(path, create=None)
+    assert store.records(RecordQuery("session")) == []
+    assert store.insert_record(Record("session", "s-1", "acme", b"{}")) is True
+    assert store.record("session", "s-1").n == 1
+    store.close()
 
 
 def test_a_reader_does_not_upgrade_and_says_what_to_do(path):

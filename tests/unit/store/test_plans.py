@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from detent.ports.definitions import DefinitionQuery
 from detent.ports.due import DueQuery
+from detent.ports.own import OwnQuery
+from detent.ports.records import RecordQuery
 from detent.ports.store import Page
 from detent.store.sqlite import open_store
 from tests.conformance.adapters import NEW
@@ -20,6 +23,8 @@ READS = {
     "next due": lambda store: store.next_due(range(4)),
     "any due": lambda store: store.any_due(range(4)),
     "the engine's own": lambda store: store.instances(Page(tenant="acme", namespace="detent")),
+    "own of a kind": lambda store: store.own_instances(OwnQuery("hash", states=("failed",))),
+    "own of a tenant": lambda store: store.own_instances(OwnQuery("hash", "acme")),
     "next due of some partitions": lambda store: store.next_due([1, 2]),
     "busy": lambda store: store.busy([1, 2], 3, 5),
     "arrivals": lambda store: store.arrivals(range(4), 5),
@@ -36,6 +41,22 @@ READS = {
     "journal": lambda store: store.journal(1, 5, 5),
     "journal scan": lambda store: store.journal_scan(5, 5),
     "turns": lambda store: store.turns(1, 5, 5),
+    "definition by id": lambda store: store.definition_by_id("id-1"),
+    "definitions of a name": lambda store: store.find_definitions(
+        DefinitionQuery(tenant="acme", namespace="sales", name="greet")
+    ),
+    "definitions of a tenant": lambda store: store.find_definitions(DefinitionQuery(tenant="acme")),
+    "record": lambda store: store.record("session", "s-1"),
+    "record by key": lambda store: store.record_by_key("session", "acme", "k-1"),
+    "records": lambda store: store.records(RecordQuery("session", after=5)),
+    "records of a tenant": lambda store: store.records(
+        RecordQuery("session", tenant="acme", newest_first=True, after=5)
+    ),
+    "records of an owner": lambda store: store.records(
+        RecordQuery("session", owner="o-1", newest_first=True)
+    ),
+    "count records": lambda store: store.count_records(RecordQuery("session", tenant="acme")),
+    "prune records": lambda store: store.prune_records("session", "o-1", 3, 5, 10),
 }
 
 

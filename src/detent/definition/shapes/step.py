@@ -31,7 +31,7 @@ from detent.definition.shapes.nesting import block_shape
 from detent.definition.shapes.schemas import schema
 from detent.definition.shapes.times import duration, spread
 from detent.definition.shapes.windows import send_window
-from detent.definition.support import UNSUPPORTED_HANDLERS
+from detent.definition.support import OWN_HANDLERS, UNSUPPORTED_HANDLERS
 from detent.definition.walk import NOTHING, Field, Shape, Walk
 from detent.model.limits import KEY_CHARS, NAME_CHARS, RATE_LIMIT_KEYS
 
@@ -50,6 +50,9 @@ def handler(walk: Walk, path: str, value: Any) -> Any:
         return NOTHING
     if value in UNSUPPORTED_HANDLERS:
         refuse_unsupported(walk, path, f"handler {value}", UNSUPPORTED_HANDLERS[value])
+    if value in OWN_HANDLERS:
+        message = f"handler {value} is the engine's own; name another"
+        walk.fault(path, "definition.unsupported", message)
     if walk.lint:
         walk.handlers.append((path, value))
     return value

@@ -6,6 +6,7 @@ from detent.kernel import walk
 from detent.kernel.blocks import (
     ab_split,
     cancellation_scope,
+    correlator,
     for_each,
     gatekeeper,
     goto,
@@ -40,5 +41,6 @@ walk.KINDS.update(
         "goto": goto,
         "gatekeeper": gatekeeper,
         "schedule": schedule,
+        "correlator": correlator,
     }
 )

@@ -14,6 +14,13 @@ def signal_name(block: str) -> str:
     return f"human_input:{block}"
 
 
+def unanswered(node: Node) -> str:
+    """Why a step failed whose time to wait is over."""
+    if node.asks:
+        return "nobody answered in time"
+    return "the events it waits for did not come in time"
+
+
 def choices_of(human: HumanInput) -> list[str]:
     """The values a person may answer with; Yes and No where none are named."""
     if human.choices is None:
@@ -60,7 +67,7 @@ def escalation_request(run: Run, node: Node) -> dict[str, Any]:
         "instance_id": run.snapshot.id,
         "block_id": node.id,
         "prompt": human.prompt,
-        "choices": choices_of(human),
+        "choices": choices_of(human) if node.asks else [],
         "timeout_ms": human.timeout,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from detent.kernel import ledger
+from detent.kernel import intercept, ledger, listening
 from detent.kernel.blocks import retry
 from detent.kernel.bounds import too_large
 from detent.kernel.failure import Failure
@@ -12,6 +12,7 @@ from detent.kernel.program import Node
 from detent.kernel.run import Run, encode
 from detent.kernel.walk import DONE, FAILED, WAIT
 from detent.model import limits
+from detent.model.inputs import EventsMatched
 from detent.model.snapshot import Frame
 
 APPLIED = "applied"  # the phase of a frame whose output stands in the outcome it was woken by
@@ -36,7 +37,24 @@ def finish(run: Run, node: Node, frame: Frame, path: str, result: Any, *, merge:
         run.entries.append(("step.executed", path))
     else:
         run.entries.append(("step.executed", path, {"output": result}))
+    if run.program.interceptors:
+        intercept.after_step(run, node.id)
     return DONE
+
+
+def heard(run: Run, node: Node, frame: Frame, path: str, told: EventsMatched) -> int:
+    """The events a step waits for have come, or it could not be registered for them."""
+    if told.error:
+        failure = Failure(message=told.error, kind="definition", code="event.full")
+        return give_up(run, node, path, failure)
+    output = listening.output_of(frame, told)
+    human = node.block.wait_for_input
+    stored = {human.store_as: output} if human is not None and human.store_as else {}
+    size = run.merged_too_large(stored)
+    if size:
+        return give_up(run, node, path, too_large("context.data", size, limits.CONTEXT_BYTES))
+    run.merge(stored)
+    return finish(run, node, frame, path, output, merge=False)
 
 
 def failed(run: Run, node: Node, frame: Frame, path: str, failure: Failure) -> int:
@@ -93,6 +111,7 @@ def breach(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 def disown(run: Run, frame: Frame) -> None:
     """Withdraw the call a frame waits for, or let it be settled unwanted."""
+    listening.leave(run, frame)
     if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
         effect = run.effect(frame.wait.name)
         if effect is not None:

@@ -25,8 +25,14 @@ def backoff_ms(run: Run, node: Node, frame: Frame, path: str, failure: Failure) 
     condition = node.conditions[0]
     if condition is not None and not _wanted(run, condition, failure):
         return None
-    pause = _pause(policy, frame.attempt - 1)
-    return max(0, pause + _jitter(run, path, frame.attempt, policy.jitter))
+    pause = _pause(policy, frame.attempt - 1) + _jitter(run, path, frame.attempt, policy.jitter)
+    return max(0, pause, _asked_for(frame, failure.details))
+
+
+def _asked_for(frame: Frame, details: Any) -> int:
+    """The pause that the other side asked for; where the step has limits, these are closed."""
+    asked = details.get("retry_after_ms") if isinstance(details, dict) else None
+    return asked if type(asked) is int and not frame.granted else 0
 
 
 def _pause(policy: Retry, n: int) -> int:

@@ -23,6 +23,7 @@ from detent.model.decision import Birth, Message
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
 from detent.model.inputs import ChildEnded, Parent, SignalReceived, Started, encode_input
+from detent.model.labels import labels_of
 from detent.model.snapshot import Frame
 
 TOKEN = 0  # of the parent in what a schedule starts
@@ -198,6 +199,7 @@ def _send_start(run: Run, path: str, cron: Cron, child: str, target: str) -> Non
         definition=target,
         priority=cron.priority,
         parent=snapshot.id,
+        labels=labels_of(started.metadata),
     )
     run.messages.append(
         Message(id=f"start:{child}", to=child, body=encode_input(started), start=birth)

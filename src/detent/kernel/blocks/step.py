@@ -15,11 +15,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from detent.expression import Scope, Template
-from detent.kernel import ledger, policy, timing
+from detent.kernel import alerts, budget, intercept, ledger, listening, policy, timing
 from detent.kernel.blocks import passage, person
-from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up
+from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
 from detent.kernel.bounds import rendered, too_large
-from detent.kernel.builtin import MOVES, Moved, Sleep
+from detent.kernel.builtin import MOVES, Moved, Result
 from detent.kernel.failure import Failure
 from detent.kernel.orders import visible_data
 from detent.kernel.program import Node
@@ -44,6 +44,8 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
         if not wanted:
             run.note("step.skipped", path, {"why": "when"})
             return DONE
+    if run.program.sla is not None:
+        alerts.arm(run, frame)
     if block.deadline is not None:
         frame.deadline = run.after(block.deadline)
     if block.delay is not None:
@@ -71,6 +73,8 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         return _due(run, node, frame, path)
     if why == "signal":
         return _answered(run, node, frame, path, value)
+    if why == "events":
+        return heard(run, node, frame, path, value)
     if why in ("called", "gate"):
         return _called(run, node, frame, path, why)
     if frame.phase == "policy":
@@ -125,6 +129,9 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
     if run.held:
         frame.phase = "held"
         return WAIT
+    if run.snapshot.budget is not None and budget.exceeded(run, path):
+        frame.phase = "held"
+        return WAIT
     if run.snapshot.policies:
         acting = node.block.handler not in MOVES
         index, verdict = policy.judge(run, path, frame.n, acting)
@@ -134,7 +141,7 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
         if not verdict.allowed:
             return _refused(run, node, frame, path, verdict)
         frame.n = 0
-    if frame.attempt == 0 and node.block.wait_for_input is not None:
+    if frame.attempt == 0 and node.asks:
         return _ask_person(run, node, frame, path)
     return _pass(run, node, frame, path)
 
@@ -243,7 +250,7 @@ def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
     run.note("wait.completed", path, {"kind": kind})
     if kind == "sleep":
         return finish(run, node, frame, path, frame.v["slept"], merge=False)
-    if kind == "human":
+    if kind in ("human", "event"):
         return _no_answer(run, node, frame, path)
     if kind == "window":
         frame.phase = "answered"
@@ -253,10 +260,9 @@ def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
     human = node.block.wait_for_input
+    listening.leave(run, frame)
     if human.escalation_handler is None:
-        failure = Failure(
-            message="nobody answered in time", kind="timeout", block=node.id, node=path
-        )
+        failure = Failure(message=person.unanswered(node), kind="timeout")
         return give_up(run, node, path, failure)
     if run.held:
         frame.phase = "unanswered"
@@ -288,6 +294,8 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
     block = node.block
     frame.phase = "act"
     frame.attempt += 1
+    if run.program.interceptors and frame.attempt == 1:
+        intercept.before_step(run, node.id)
     run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
     resource = frame.granted["key"] if frame.granted else ""
     if resource:
@@ -326,11 +334,16 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
     return WAIT
 
 
-def _moved(run: Run, node: Node, frame: Frame, path: str, result: Moved | Sleep | Failure) -> int:
+def _moved(run: Run, node: Node, frame: Frame, path: str, result: Result) -> int:
     if isinstance(result, Moved):
         return finish(run, node, frame, path, result.output, merge=False)
     if isinstance(result, Failure):
         return failed(run, node, frame, path, result)
+    if isinstance(result, listening.Listen):
+        human = node.block.wait_for_input
+        late = None if human is None or human.timeout is None else run.after(human.timeout)
+        listening.stand(run, frame, path, result, late)
+        return WAIT
     frame.v = {**(frame.v or {}), "slept": result.output}
     run.wait(frame, path, "sleep", run.after(result.duration_ms))
     return WAIT

@@ -41,8 +41,8 @@ class Gate:
 
     # asking --------------------------------------------------------------------------------------
 
-    def ask(self, ask: Ask, tick: int) -> Answer:
-        """Grant an ask now, or give it a place in line."""
+    def ask(self, ask: Ask, tick: int, *, grant: bool = True) -> Answer:
+        """Grant an ask now, or give it a place in line; always that where nobody would act."""
         if ask.pool and ask.pool not in self.meters.config.pools:
             return self._no_pool(ask)
         if ask.ticket in self._line.tickets or ask.ticket in self._called:
@@ -51,7 +51,7 @@ class Gate:
             self.let_go(ask.slot, ask.instance, tick)
         needs = self._line.needs_of(ask)
         rule, at = self._line.last(needs, tick)
-        if at <= tick and self._line.uncontended(needs, tick):
+        if grant and at <= tick and self._line.uncontended(needs, tick):
             return _granted(self.meters.consume(ask, tick), "")
         self._n += 1
         ticket = Ticket(ask, self._n, name_of(rule, self.meters), needs)

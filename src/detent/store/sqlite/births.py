@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from detent.store.sqlite.listing import INSERT_LABELS, label_rows
 from detent.store.sqlite.statements import ManyRows, row_of
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from detent.model.decision import Birth
     from detent.ports.store import NewArrival
 
 BORN_STATE = "scheduled"
@@ -53,4 +55,17 @@ def insert_missing(
             flat += (numbers.next(), birth.id, arrival.p, birth.tenant, birth.namespace)
             flat += (birth.definition, BORN_STATE, birth.priority, None, 0, birth.key, birth.parent)
             flat += (tick, tick, arrival.salt)
-    return dict(_INSERT_MISSING.fetch(connection, flat)) if flat else {}
+    if not flat:
+        return {}
+    made = dict(_INSERT_MISSING.fetch(connection, flat))
+    label(connection, [arrival.birth for arrival in arrivals if arrival.birth is not None], made)
+    return made
+
+
+def label(connection: apsw.Connection, births: Sequence[Birth], made: dict[str, int]) -> None:
+    """Insert the labels of the instances that are new."""
+    flat: list[Any] = []
+    for birth in births:
+        if birth.labels and birth.id in made:
+            flat += label_rows(birth, made[birth.id])
+    INSERT_LABELS.run(connection, flat)

@@ -16,7 +16,7 @@ import apsw
 
 from detent.model.errors import invariant
 from detent.ports.store import Committed
-from detent.store.sqlite.births import INSERT_INSTANCES, Numbers, insert_missing
+from detent.store.sqlite.births import INSERT_INSTANCES, Numbers, insert_missing, label
 from detent.store.sqlite.conflicts import Contradicted, conflict, fenced
 from detent.store.sqlite.failures import extended_code
 from detent.store.sqlite.flights import delete_flights, insert_marks, insert_tombstones
@@ -127,6 +127,7 @@ def _turn_rows(
         journal += (change.snapshot_digest, change.digest, change.body, change.head)
     if born:
         _insert_births(connection, born)
+        label(connection, [c.birth for c in commit.changes if c.birth is not None], given)
     if _UPDATE_INSTANCES.run(connection, updated) * 7 != len(updated):
         raise Contradicted("version")
     _move_dues(connection, commit.dues)

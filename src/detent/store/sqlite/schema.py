@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from detent.kernel.chain import GENESIS
 from detent.model.errors import StoreError
 from detent.ports.store import Meta
+from detent.store.sqlite.catalogue import give_ids
 from detent.store.sqlite.statements import ManyRows, row_of, transaction
 
 if TYPE_CHECKING:
     import apsw
 
 APPLICATION_ID = 0x44746E74  # "Dtnt"
+
+_WITH_IDS = 5  # the migration since which definitions have ids
 
 _INSERT_STORE = (
     "INSERT INTO store(one, store_id, epoch_ms, resolution_ms, clock, partitions) "
@@ -83,6 +86,8 @@ def migrate(connection: apsw.Connection, scripts: list[str], create: NewStore | 
         version = _pragma(connection, "user_version")
         for script in scripts[version:]:
             connection.execute(script)
+        if version < _WITH_IDS <= len(scripts):
+            give_ids(connection)
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         if empty and create is not None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from detent.store.sqlite import catalogue, gates, inbox, ownership, readiness, views
+from detent.store.sqlite import catalogue, gates, inbox, listing, own, ownership, readiness, views
 from detent.store.sqlite import flights as flight_rows
+from detent.store.sqlite import records as record_rows
 from detent.store.sqlite.checkpoint import Checkpointer
 from detent.store.sqlite.commit import commit_turn
 from detent.store.sqlite.failures import translate
@@ -23,21 +24,14 @@ if TYPE_CHECKING:
         Arrival,
         Commit,
         Committed,
-        DefinitionRow,
-        DoubtRow,
         Flight,
         GateDue,
         GateRow,
-        InstanceRow,
-        JournalRow,
         Loaded,
         Meta,
         NewArrival,
         Owner,
-        Page,
         Partition,
-        Seal,
-        TurnRow,
     )
     from detent.store.sqlite.lock import StoreLock
 
@@ -54,6 +48,21 @@ def _translated(
     def call(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(self, *args, **kwargs)
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    return call
+
+
+def _handed(
+    function: Callable[Concatenate[apsw.Connection, P], R],
+) -> Callable[Concatenate[SqliteStore, P], R]:
+    """The method that hands its arguments over to a function of a connection."""
+
+    @wraps(function)
+    def call(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(self._connection, *args, **kwargs)
         except apsw.Error as error:
             raise translate(error) from error
 
@@ -224,99 +233,45 @@ class SqliteStore:
 
     # catalogue
 
-    @_translated
-    def put_definition(self, row: DefinitionRow) -> bool:
-        """Insert; False when the same content is there, `definition.conflict` when other is."""
-        return catalogue.put_definition(self._connection, row)
+    put_definition = _handed(catalogue.put_definition)
+    definition = _handed(catalogue.definition)
+    definition_by_id = _handed(catalogue.definition_by_id)
+    find_definition = _handed(catalogue.find_definition)
+    find_definitions = _handed(catalogue.find_definitions)
+    definitions = _handed(catalogue.definitions)
+    deprecate_definition = _handed(catalogue.deprecate_definition)
+    set_definition_status = _handed(catalogue.set_definition_status)
+    delete_definition = _handed(catalogue.delete_definition)
+    setting = _handed(catalogue.setting)
+    put_setting = _handed(catalogue.put_setting)
 
-    @_translated
-    def definition(self, hash: str) -> DefinitionRow | None:
-        """The definition of a hash."""
-        return catalogue.definition(self._connection, hash)
+    # records
 
-    @_translated
-    def find_definition(
-        self, tenant: str, namespace: str, name: str, version: int | None
-    ) -> DefinitionRow | None:
-        """The version, or the highest one that is not deprecated."""
-        return catalogue.find_definition(self._connection, tenant, namespace, name, version)
-
-    @_translated
-    def definitions(self, tenant: str, namespace: str) -> list[DefinitionRow]:
-        """All versions of all definitions of a namespace."""
-        return catalogue.definitions(self._connection, tenant, namespace)
-
-    @_translated
-    def deprecate_definition(self, hash: str, tenant: str, namespace: str) -> bool:
-        """Start no new instance of it by name; False when it is not there."""
-        return catalogue.deprecate_definition(self._connection, hash, tenant, namespace)
-
-    @_translated
-    def setting(self, name: str) -> str | None:
-        """The value of a setting kept in the store."""
-        return catalogue.setting(self._connection, name)
-
-    @_translated
-    def put_setting(self, name: str, value: str) -> None:
-        """Keep a setting in the store."""
-        catalogue.put_setting(self._connection, name, value)
+    insert_record = _handed(record_rows.insert_record)
+    record = _handed(record_rows.record)
+    record_by_key = _handed(record_rows.record_by_key)
+    records = _handed(record_rows.records)
+    count_records = _handed(record_rows.count_records)
+    replace_record = _handed(record_rows.replace_record)
+    delete_record = _handed(record_rows.delete_record)
+    prune_records = _handed(record_rows.prune_records)
 
     # views
 
-    @_translated
-    def instance(self, id: str) -> InstanceRow | None:
-        """The listed columns of one instance."""
-        return views.instance(self._connection, id)
-
-    @_translated
-    def instances(self, page: Page) -> list[InstanceRow]:
-        """The next instances after a number that pass the filter, by number."""
-        return views.instances(self._connection, page)
-
-    @_translated
-    def count_states(self, tenant: str) -> dict[str, int]:
-        """How many instances of a tenant, or of all, are in each state, without the engine's."""
-        return views.count_states(self._connection, tenant)
-
-    @_translated
-    def journal(self, n: int, after_seq: int, limit: int) -> list[JournalRow]:
-        """The journal of one instance after a seq."""
-        return views.journal(self._connection, n, after_seq, limit)
-
-    @_translated
-    def journal_scan(self, after_pos: int, limit: int) -> list[JournalRow]:
-        """The journal of all instances after a position."""
-        return views.journal_scan(self._connection, after_pos, limit)
-
-    @_translated
-    def turns(self, p: int, after: int, limit: int) -> list[TurnRow]:
-        """The turns of a partition after a number."""
-        return views.turns(self._connection, p, after, limit)
-
-    @_translated
-    def seals(self, after: int, limit: int) -> list[Seal]:
-        """The seals after a number."""
-        return views.seals(self._connection, after, limit)
-
-    @_translated
-    def doubts(self, tenant: str, instance: str, limit: int) -> list[DoubtRow]:
-        """Effects in doubt, the oldest first; empty arguments do not filter."""
-        return views.doubts(self._connection, tenant, instance, limit)
-
-    @_translated
-    def blobs(self, instance: str, digests: Sequence[str]) -> dict[str, bytes]:
-        """The bodies there are, by digest."""
-        return views.blobs(self._connection, instance, digests)
-
-    @_translated
-    def check(self) -> list[str]:
-        """Problems SQLite itself can see; empty when there are none."""
-        return views.check(self._connection)
-
-    @_translated
-    def statistics(self) -> dict[str, Any]:
-        """Figures for people."""
-        return views.statistics(self._connection)
+    instance = _handed(views.instance)
+    instances = _handed(views.instances)
+    own_instances = _handed(own.own_instances)
+    recent_instances = _handed(listing.recent_instances)
+    waiting_start = _handed(listing.waiting_start)
+    count_states = _handed(views.count_states)
+    journal = _handed(views.journal)
+    journal_scan = _handed(views.journal_scan)
+    turns = _handed(views.turns)
+    seals = _handed(views.seals)
+    doubts = _handed(views.doubts)
+    blobs = _handed(views.blobs)
+    check = _handed(views.check)
+    statistics = _handed(views.statistics)
 
     # the file
 

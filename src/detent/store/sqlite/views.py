@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from detent.ports.store import Page
 
 _STATES = ("scheduled", "running", "waiting", "paused", "completed", "failed", "cancelled")
-_INSTANCE = """
+COLUMNS = """
 SELECT n, id, p, tenant, ns, definition, state, prio, due, busy, key, parent, created, updated, salt
 FROM instance
 """
@@ -55,8 +55,8 @@ _FIGURES = {
 
 def instance(connection: apsw.Connection, id: str) -> InstanceRow | None:
     """The listed columns of one instance."""
-    row = row_of(connection, f"{_INSTANCE} WHERE id = ?", (id,))
-    return None if row is None else _instance_row(row)
+    row = row_of(connection, f"{COLUMNS} WHERE id = ?", (id,))
+    return None if row is None else instance_row(row)
 
 
 def instances(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
@@ -83,13 +83,13 @@ def instances(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
     if page.states:
         conditions += f" AND state IN ({', '.join('?' * len(page.states))})"
         values += page.states
-    sql = f"{_INSTANCE} WHERE {conditions} ORDER BY n LIMIT ?"
-    return [_instance_row(row) for row in rows_of(connection, sql, (*values, page.limit))]
+    sql = f"{COLUMNS} WHERE {conditions} ORDER BY n LIMIT ?"
+    return [instance_row(row) for row in rows_of(connection, sql, (*values, page.limit))]
 
 
 def _own(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
     """The engine's own instances: so few that the rest of the filter needs no index."""
-    sql = f"{_INSTANCE} {_OWN} AND n > ?"
+    sql = f"{COLUMNS} {_OWN} AND n > ?"
     values: list[Any] = [page.after]
     for column, value in (("tenant", page.tenant), ("definition", page.definition)):
         if value:
@@ -99,7 +99,7 @@ def _own(connection: apsw.Connection, page: Page) -> list[InstanceRow]:
         sql += f" AND state IN ({', '.join('?' * len(page.states))})"
         values += page.states
     found = rows_of(connection, f"{sql} ORDER BY n LIMIT ?", (*values, page.limit))
-    return [_instance_row(row) for row in found]
+    return [instance_row(row) for row in found]
 
 
 def _by_state(
@@ -113,8 +113,8 @@ def _by_state(
     for state in dict.fromkeys(page.states or _STATES):
         parts.append(part)
         bound += (page.tenant, state, *values, page.limit)
-    sql = f"{_INSTANCE} WHERE n IN ({' UNION ALL '.join(parts)}) ORDER BY n LIMIT ?"
-    return [_instance_row(row) for row in rows_of(connection, sql, (*bound, page.limit))]
+    sql = f"{COLUMNS} WHERE n IN ({' UNION ALL '.join(parts)}) ORDER BY n LIMIT ?"
+    return [instance_row(row) for row in rows_of(connection, sql, (*bound, page.limit))]
 
 
 def count_states(connection: apsw.Connection, tenant: str) -> dict[str, int]:
@@ -184,6 +184,7 @@ def statistics(connection: apsw.Connection) -> dict[str, Any]:
     return {name: row_of(connection, sql)[0] for name, sql in _FIGURES.items()}
 
 
-def _instance_row(row: Any) -> InstanceRow:
+def instance_row(row: Any) -> InstanceRow:
+    """A stored row as the port gives it."""
     found = InstanceRow._make(row)
     return found._replace(busy=found.busy == 1)

@@ -1,0 +1,159 @@
+"""`EngineDesk`: the engine as a server's event loop sees it; nothing here blocks the loop.
+
+Reads run on a few threads, each with a connection of its own. Catalogue writes share one thread,
+since SQLite has one writer at a time anyway. Answers of the writer come back to the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from detent.bootstrap.callers import raise_refusal
+from detent.model import limits
+from detent.model.errors import RequestError
+from detent.model.ids import partition_of
+from detent.model.link import Control
+from detent.store.sqlite import SqliteStore, open_store
+
+if TYPE_CHECKING:
+    from detent.bootstrap.assemble import Parts
+    from detent.bootstrap.engine import Engine
+    from detent.model.decision import HandlerSpec, Verdict
+    from detent.model.link import Submission
+    from detent.ports.store import NewArrival
+    from detent.service.starting import Moment
+
+T = TypeVar("T")
+
+READERS = 4
+VERBS = 4
+
+
+class EngineDesk:
+    """A desk over the parts of an open engine."""
+
+    def __init__(self, engine: Engine, readers: int = READERS) -> None:
+        self._engine = engine
+        self._parts: Parts = engine._parts  # noqa: SLF001 - of the same layer
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own = threading.local()
+        self._open: list[SqliteStore] = []
+        self._readers = ThreadPoolExecutor(readers, "detent-read")
+        self._writer = ThreadPoolExecutor(1, "detent-write")
+        self._verbs = ThreadPoolExecutor(VERBS, "detent-verb")
+
+    # time and names ------------------------------------------------------------------------------
+
+    def moment(self) -> Moment:
+        """Now, with a fresh id and a seed."""
+        return self._parts.moment()
+
+    def fresh_id(self) -> str:
+        """A new id, ordered by time."""
+        return self._parts.fresh_id()
+
+    def now_ms(self) -> int:
+        """Logical now as Unix milliseconds."""
+        moment = self._parts.moment()
+        return moment.epoch_ms + moment.tick * moment.resolution_ms
+
+    def handlers(self) -> Mapping[str, HandlerSpec]:
+        """The handlers of this process."""
+        return self._parts.registry.specs()
+
+    def workers(self) -> bool:
+        """Whether steps of unknown handlers wait for external workers."""
+        return False
+
+    def held(self) -> str:
+        """Why the writer holds, as an error code; empty while it works."""
+        return self._parts.held
+
+    def partition(self, instance: str) -> int:
+        """The partition an instance belongs to."""
+        return partition_of(instance, self._parts.meta.partitions)
+
+    def salt(self) -> bytes:
+        """Sixteen random bytes for a new instance."""
+        return self._parts.chance(16)
+
+    # reading and writing -------------------------------------------------------------------------
+
+    def look(self, use: Callable[[Any], T]) -> Awaitable[T]:
+        """Read, on a connection of a reader's thread."""
+        return self._here().run_in_executor(self._readers, partial(self._read, use))
+
+    def write(self, use: Callable[[Any], T]) -> Awaitable[T]:
+        """Write rows of the catalogue, one caller at a time."""
+        return self._here().run_in_executor(self._writer, partial(self._parts.write, use))
+
+    def verb(self, use: Callable[[Any], T]) -> Awaitable[T]:
+        """Use a blocking verb, on a thread of its own; for configuration only."""
+        return self._here().run_in_executor(self._verbs, partial(use, self._engine))
+
+    async def ask(self, make: Callable[[int], Submission]) -> Verdict:
+        """Submit, and wait for the verdict; a refusal is raised."""
+        ack, future = self._parts.callers.expect()
+        try:
+            self._parts.submit(make(ack))
+            answer = asyncio.wrap_future(future)
+            return raise_refusal(await asyncio.wait_for(answer, limits.ASK_TIMEOUT_MS / 1000))
+        except TimeoutError:
+            raise RequestError(
+                "request.timeout",
+                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
+            ) from None
+        finally:
+            self._parts.callers.forget(ack)
+
+    async def leave(self, arrivals: Sequence[NewArrival]) -> None:
+        """Leave arrivals, all or none, and wake the writer."""
+        tick = self._parts.moment().tick
+        await self.write(lambda store: store.enqueue(arrivals, tick))
+        self._parts.submit(Control("wake"))
+
+    # watching ------------------------------------------------------------------------------------
+
+    def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
+        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+        loop = self._here()
+
+        def moved(state: str) -> bool:
+            loop.call_soon_threadsafe(told, state)
+            return False  # never satisfied: it wants to hear of the next move too
+
+        future = self._parts.watch.add(instance, moved)
+        return lambda: self._parts.watch.remove(instance, future)
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Counters of the running engine, for metrics."""
+        return {"parked": self._parts.parked()}
+
+    # closing -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let running reads end, and close their connections."""
+        self._readers.shutdown(wait=True)
+        self._writer.shutdown(wait=True)
+        self._verbs.shutdown(wait=True)
+        for store in self._open:
+            store.close()
+
+    def _here(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    def _read(self, use: Callable[[Any], T]) -> T:
+        store = getattr(self._own, "store", None)
+        if store is None:
+            store = self._own.store = open_store(
+                self._parts.settings.path, create=None, read_only=True
+            )
+            self._open.append(store)
+        return use(store)

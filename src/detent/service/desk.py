@@ -1,0 +1,83 @@
+"""`Desk`: what a server needs of the engine behind it; whoever assembles an engine offers it.
+
+Reading and catalogue writes are functions over a store, run beside the event loop on a connection
+of their own. Whatever changes execution state is a submission, answered by the writer's turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from detent.model.decision import HandlerSpec, Verdict
+    from detent.model.link import Submission
+    from detent.ports.store import NewArrival, Store
+    from detent.service.starting import Moment
+
+T = TypeVar("T")
+
+
+class Verbs(Protocol):
+    """The blocking verbs of an engine for what is configured now and then."""
+
+    @property
+    def limits(self) -> Any:
+        """Rate limits."""
+
+    @property
+    def pools(self) -> Any:
+        """Pools of resources."""
+
+    @property
+    def crons(self) -> Any:
+        """Schedules."""
+
+
+class Desk(Protocol):
+    """The engine as the event loop of a server sees it; nothing here blocks."""
+
+    def moment(self) -> Moment:
+        """Now, with a fresh id and a seed."""
+
+    def fresh_id(self) -> str:
+        """A new id, ordered by time."""
+
+    def now_ms(self) -> int:
+        """Logical now as Unix milliseconds."""
+
+    def handlers(self) -> Mapping[str, HandlerSpec]:
+        """The handlers of this process."""
+
+    def workers(self) -> bool:
+        """Whether steps of unknown handlers wait for external workers."""
+
+    def held(self) -> str:
+        """Why the writer holds, as an error code; empty while it works."""
+
+    def look(self, use: Callable[[Store], T]) -> Awaitable[T]:
+        """Read, on a connection of a reader's thread."""
+
+    def write(self, use: Callable[[Store], T]) -> Awaitable[T]:
+        """Write rows of the catalogue, one caller at a time."""
+
+    def ask(self, make: Callable[[int], Submission]) -> Awaitable[Verdict]:
+        """Submit, and wait for the verdict; a refusal is raised."""
+
+    def leave(self, arrivals: Sequence[NewArrival]) -> Awaitable[None]:
+        """Leave arrivals, all or none, and wake the writer."""
+
+    def verb(self, use: Callable[[Verbs], T]) -> Awaitable[T]:
+        """Use a blocking verb, on a thread of its own; for configuration only."""
+
+    def partition(self, instance: str) -> int:
+        """The partition an instance belongs to."""
+
+    def salt(self) -> bytes:
+        """Sixteen random bytes for a new instance."""
+
+    def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
+        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Counters of the running engine, for metrics."""

@@ -1,0 +1,30 @@
+"""A real server for a test: the API on a free port of this machine, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from detent.bootstrap.engine import Engine
+from detent.bootstrap.serving import Server, ServeSettings
+from detent.web.api.settings import ApiSettings
+
+_STOP_S = 10.0
+
+
+@contextmanager
+def serving(engine: Engine, api: ApiSettings | None = None) -> Iterator[str]:
+    """Serve an engine; the address of the server."""
+    settings = ServeSettings(port=0, api=api or ApiSettings())
+    with Server(engine, settings) as server:
+        thread = threading.Thread(
+            target=lambda: asyncio.run(server.run()), name="detent-serve", daemon=True
+        )
+        thread.start()
+        try:
+            yield server.url
+        finally:
+            server.stop()
+            thread.join(_STOP_S)

@@ -1,0 +1,1 @@
+"""The REST API: routes over `service`, and nothing else."""

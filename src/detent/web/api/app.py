@@ -1,0 +1,109 @@
+"""The application: one request from its first byte to its answer.
+
+Call order: `Api.__call__` -> `Router.find` -> `Access.admit` -> `bodies` -> the route's function
+-> `Response`. Whatever goes wrong on the way becomes an answer here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+
+from detent.model.errors import DetentError, InvariantViolation
+from detent.web.api import bodies
+from detent.web.api.call import Call, House
+from detent.web.api.known import KnownSequences
+from detent.web.api.openapi import Description
+from detent.web.api.refusals import Refusal, error_reply, internal_reply
+from detent.web.api.routes import Route, Router
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from detent.service.desk import Desk
+    from detent.web.api.access import Access
+    from detent.web.api.settings import ApiSettings
+
+_REQUEST_ID_CHARS = 128
+_NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
+
+log = logging.getLogger("detent.web")
+
+
+class Api:
+    """An ASGI application over a desk."""
+
+    def __init__(
+        self, desk: Desk, settings: ApiSettings, access: Access, routes: Iterable[Route]
+    ) -> None:
+        self.desk = desk
+        self.settings = settings
+        self.access = access
+        self.router = Router(iter(routes))
+        described = Description(self.router.routes, settings.version)
+        self.house = House(settings, KnownSequences(desk), described)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        response.headers["x-request-id"] = _request_id(request, self.desk)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._run(request)
+        except Refusal as refusal:
+            return refusal.reply()
+        except InvariantViolation:
+            log.exception("%s %s", request.method, request.url.path)
+            return internal_reply()
+        except DetentError as error:
+            return error_reply(error)
+        except Exception:
+            log.exception("%s %s", request.method, request.url.path)
+            return internal_reply()
+
+    async def _run(self, request: Request) -> Response:
+        found = self.router.find(request.method, request.url.path)
+        route = found.route
+        call = Call(request, self.desk, self.house)
+        call.path = found.path
+        call.principal = await self.access.admit(request, route)
+        if route.query is not None:
+            call.query = bodies.queried(request, route.query)
+        if route.takes is None or route.raw:
+            return await route.run(call)
+        return await route.run(call, await self._body(request, route))
+
+    async def _body(self, request: Request, route: Route) -> Any:
+        body = await bodies.read_bytes(request, self.settings.body_bytes)
+        if not body and route.optional_body:
+            return bodies.shaped({}, route.takes)
+        bodies.check_json_type(request)
+        return bodies.shaped(bodies.read_json(body), route.takes)
+
+
+def _request_id(request: Request, desk: Desk) -> str:
+    """The caller's own, cleaned, or a fresh one."""
+    given = _NOT_IN_ID.sub("", request.headers.get("x-request-id", ""))[:_REQUEST_ID_CHARS]
+    return given or desk.fresh_id()
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,246 @@
+"""Instances (contract §10): started alone or many at once, read, listed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from detent.kernel.lifecycle import INSTANCE
+from detent.model import limits
+from detent.model.errors import RequestError
+from detent.ports.listing import ListQuery
+from detent.ports.store import NewArrival
+from detent.service.arguments import invalid
+from detent.service.reading import find_instance
+from detent.service.sequences import find_sequence
+from detent.service.starting import StartRequest, check_handlers, start_submission
+from detent.web.api import instance_shape
+from detent.web.api.call import Call
+from detent.web.api.reply import json_reply
+from detent.web.api.routes import Table
+from detent.web.api.sequences import Page
+
+if TYPE_CHECKING:
+    from detent.model.link import Submission
+    from detent.ports.store import InstanceRow, Store
+
+table = Table("instances")
+
+LIST_MOST = 1_000
+LABEL = "metadata."
+
+Priority = Literal["Low", "Normal", "High", "Critical"]
+
+
+class Context(Struct):
+    """What an instance starts with; `audit` and `runtime` are the engine's and are ignored."""
+
+    data: Any = None
+    config: Any = None
+
+
+class NewInstance(Struct):
+    """An instance to start."""
+
+    sequence_id: str
+    tenant_id: str
+    namespace: str
+    priority: Priority = "Normal"
+    timezone: str = "UTC"
+    metadata: Any = None
+    context: Context = field(default_factory=Context)
+    next_fire_at: dt.datetime | None = None
+    concurrency_key: str | None = None
+    max_concurrency: int | None = None
+    idempotency_key: str | None = None
+    dry_run: bool = False
+    dry_run_auto_approve: bool = False
+
+
+class Batch(Struct):
+    """Instances to start, all or none."""
+
+    instances: list[NewInstance]
+
+
+class Started(Struct, omit_defaults=True):
+    """The id of an instance; `deduplicated` when its key was used before."""
+
+    id: str
+    deduplicated: bool = False
+
+
+class Count(Struct):
+    """How many."""
+
+    count: int
+
+
+class ListInstances(Struct):
+    """Which instances to list; `metadata.<name>=<text>` filters too."""
+
+    tenant_id: str | None = None
+    namespace: str | None = None
+    sequence_id: str | None = None
+    state: str | None = None
+    offset: int = 0
+    limit: int = 100
+
+
+@table.route("POST", "/instances", takes=NewInstance, gives={201: Started, 200: Started})
+async def create(call: Call, body: NewInstance) -> Response:
+    """Start an instance; a known idempotency key gives the first one's id."""
+    made = await _submission(call, body, foreign="unknown")
+    verdict = await call.desk.ask(lambda ack: replace(made, ack=ack))
+    known = isinstance(verdict.result, dict) and verdict.result.get("deduplicated", False)
+    return json_reply(Started(made.instance, known), 200 if known else 201)
+
+
+@table.route("POST", "/instances/batch", takes=Batch, gives={201: Count, 200: Count})
+async def create_many(call: Call, body: Batch) -> Response:
+    """Start many instances, all or none."""
+    if not body.instances:
+        return json_reply(Count(0))
+    if len(body.instances) > limits.BATCH_STARTS:
+        raise RequestError(
+            "request.invalid",
+            f"a batch holds at most {limits.BATCH_STARTS} instances; got {len(body.instances)}",
+        )
+    desk = call.desk
+    arrivals = []
+    for item in body.instances:
+        made = await _submission(call, item, foreign="forbidden")
+        arrivals.append(
+            NewArrival(
+                id=f"start:{made.instance}",
+                p=desk.partition(made.instance),
+                instance=made.instance,
+                body=made.body,
+                birth=made.birth,
+                salt=desk.salt(),
+            )
+        )
+    await desk.leave(arrivals)
+    return json_reply(Count(len(arrivals)), 201)
+
+
+@table.route("GET", "/instances", query=ListInstances, gives={200: Page})
+async def listing(call: Call) -> Response:
+    """List instances, the newest first."""
+    items, more = await call.desk.look(lambda store: _page(store, call, call.query))
+    return json_reply(Page(items=items, has_more=more))
+
+
+@table.route("GET", "/instances/dlq", query=ListInstances, gives={200: list[Any]})
+async def dead_letters(call: Call) -> Response:
+    """The failed instances, which a retry can bring back."""
+    asked = replace(call.query, state="failed")
+    items, _more = await call.desk.look(lambda store: _page(store, call, asked))
+    return json_reply(items)
+
+
+@table.route("GET", "/instances/{id:uuid}", gives={200: Any})
+async def show(call: Call) -> Response:
+    """One instance with its context."""
+    made = await call.desk.look(lambda store: instance_shape.shown(store, [_row(store, call)]))
+    return json_reply(made[0])
+
+
+@table.route("GET", "/instances/{id:uuid}/children", gives={200: list[Any]})
+async def children(call: Call) -> Response:
+    """The instances that an instance has started."""
+
+    def read(store: Store) -> list[dict[str, Any]]:
+        from detent.ports.store import Page as Numbers
+
+        row = _row(store, call)
+        return instance_shape.shown(store, store.instances(Numbers(parent=row.id, limit=LIST_MOST)))
+
+    return json_reply(await call.desk.look(read))
+
+
+def _row(store: Store, call: Call) -> InstanceRow:
+    return find_instance(store, call.path["id"], call.tenant)
+
+
+def _page(store: Store, call: Call, asked: ListInstances) -> tuple[list[dict[str, Any]], bool]:
+    if not asked.offset >= 0 or not asked.limit > 0:
+        raise invalid("limit", "above 0, and offset not negative", asked.limit)
+    limit = min(asked.limit, LIST_MOST)
+    tenant = call.scope(asked.tenant_id)
+    definitions: tuple[str, ...] = ()
+    if asked.sequence_id is not None:
+        try:
+            definitions = (find_sequence(store, asked.sequence_id, tenant).hash,)
+        except RequestError:
+            return [], False
+    query = ListQuery(
+        tenant=tenant or "",
+        namespace=asked.namespace or "",
+        definitions=definitions,
+        states=_states(asked.state),
+        labels=_labels(call),
+        offset=asked.offset,
+        limit=limit + 1,
+    )
+    rows = store.recent_instances(query)
+    return instance_shape.shown(store, rows[:limit]), len(rows) > limit
+
+
+def _states(text: str | None) -> tuple[str, ...]:
+    if not text:
+        return ()
+    states = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for state in states:
+        if state not in INSTANCE:
+            raise invalid("state", f"some of {', '.join(INSTANCE)}", state)
+    return states
+
+
+def _labels(call: Call) -> tuple[tuple[str, str], ...]:
+    given = call.request.query_params.multi_items()
+    return tuple(
+        (name.removeprefix(LABEL), value) for name, value in given if name.startswith(LABEL)
+    )
+
+
+async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission:
+    """The start of one instance, checked; `foreign` is how another tenant's sequence is refused."""
+    tenant = call.owner(body.tenant_id)
+    if not body.namespace.strip():
+        raise invalid("namespace", "a name", body.namespace)
+    known = await call.sequences.get(body.sequence_id, None)
+    if known.row.tenant != tenant:
+        if foreign == "forbidden":
+            raise RequestError(
+                "request.forbidden", f"sequence {body.sequence_id} is another tenant's"
+            )
+        raise RequestError("definition.unknown", f"there is no sequence {body.sequence_id}")
+    if not call.desk.workers():
+        check_handlers(known.definition, call.desk.handlers())
+    request = StartRequest(
+        data=body.context.data,
+        config=body.context.config,
+        metadata=body.metadata,
+        key=body.idempotency_key or None,
+        tenant=tenant,
+        namespace=body.namespace,
+        priority=body.priority,
+        timezone=body.timezone,
+        at=_instant(body.next_fire_at),
+        dry_run=body.dry_run,
+        auto_approve=body.dry_run_auto_approve,
+        concurrency_key=body.concurrency_key,
+        max_concurrency=1 if body.max_concurrency is None else body.max_concurrency,
+    )
+    moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
+    return start_submission(known.definition, request, moment, 0)
+
+
+def _instant(at: dt.datetime | None) -> dt.datetime | None:
+    """A timestamp; one without an offset is in UTC."""
+    return at.replace(tzinfo=dt.UTC) if at is not None and at.tzinfo is None else at

@@ -1,0 +1,13 @@
+"""One served engine for the tests of a module; they keep apart by ids and tenants."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.web.house import house
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with house(tmp_path_factory.mktemp("web") / "s.db") as made:
+        yield made
