@@ -23,6 +23,7 @@ from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
 from detent.bootstrap.steering import BulkOptions, Steering, Where
 from detent.bootstrap.webhooks import Webhooks
+from detent.bootstrap.work import Work
 from detent.definition import load
 from detent.handlers.webhooks import Post
 from detent.kernel.explain import Explanation
@@ -67,25 +68,35 @@ class Engine:
         """Open the store at `path`, own it, recover, and start working.
 
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
-        every step of every instance started here. Further settings: `writer`, `clock`,
-        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`, `vault_key`, `vault_old_keys`, `webhooks`, `webhook_delivery`,
-        `allow_internal_urls`, `allowed_internal_hosts`, `api_key_envs`.
+        every step of every instance started here. Further settings: `writer`, `clock`, `seed`,
+        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers`
+        (handlers nobody has registered are external workers'), `work_stale_ms`, `vault_key`,
+        `vault_old_keys`, `webhooks`, `webhook_delivery`, `allow_internal_urls`,
+        `allowed_internal_hosts`, `api_key_envs`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
-        self._parts: Parts = assemble(self._settings, handlers, webhook_post)
-        self.aio = AsyncEngine(self)
+        self._furnish(assemble(self._settings, handlers, webhook_post))
 
     @classmethod
     def over(cls, parts: Parts, policies: Sequence[Any] = ()) -> Self:
         """An engine of parts that are open already; for tests that bring a store of their own."""
         engine = cls.__new__(cls)
-        vars(engine).update(
-            _settings=parts.settings, _policies=read_policies(policies), _parts=parts
-        )
-        engine.aio = AsyncEngine(engine)
+        vars(engine).update(_settings=parts.settings, _policies=read_policies(policies))
+        engine._furnish(parts)  # noqa: SLF001 - its own class
         return engine
+
+    def _furnish(self, parts: Parts) -> None:
+        """Open the doors for what has verbs of its own."""
+        door = Door(self._configure, self._begin, parts.inspector.look, parts.moment)
+        self._parts = parts
+        self.limits = Limits(door)
+        self.pools = Pools(door)
+        self.crons = Crons(door, self, parts.keep, self._policies)
+        self.events = Events(door, parts.ask)
+        self.webhooks = Webhooks(parts)
+        self.work = Work(parts)
+        self.aio = AsyncEngine(self)
 
     # starting and telling ------------------------------------------------------------------------
 
@@ -232,35 +243,6 @@ class Engine:
         self._parts.keep(definition, tenant, SYSTEM)
         self._parts.ask(lambda ack: replace(made, ack=ack))
 
-    @property
-    def limits(self) -> Limits:
-        """Rate limits: set, close, open, delete, list, show."""
-        return Limits(self._door)
-
-    @property
-    def pools(self) -> Pools:
-        """Pools of resources: create, add, update, remove, delete, list, show."""
-        return Pools(self._door)
-
-    @property
-    def crons(self) -> Crons:
-        """Schedules: create, update, enable, disable, delete, list, show, next_fires, preview."""
-        return Crons(self._door, self, self._parts.keep, self._policies)
-
-    @property
-    def events(self) -> Events:
-        """Events of producers, for steps that wait for them: send, send_many, list, show."""
-        return Events(self._door, self._parts.ask)
-
-    @property
-    def webhooks(self) -> Webhooks:
-        """Deliveries of webhooks: outbox, list, show, redeliver, drop; and disabled URLs."""
-        return Webhooks(self._parts)
-
-    @property
-    def _door(self) -> Door:
-        return Door(self._configure, self._begin, self.inspect.look, self._parts.moment)
-
     def wait_for(
         self,
         instance: str,
@@ -387,7 +369,7 @@ class Engine:
         check_definition(definition)
         check_free(definition.name, namespace)
         parts = self._parts
-        specs = parts.registry.specs()
+        specs = parts.handlers()
         check_policies(self._policies, specs)
         if not parts.known(definition, tenant, namespace):
             definition = self._settled(definition, tenant, namespace)

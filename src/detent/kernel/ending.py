@@ -16,7 +16,7 @@ from detent.kernel.run import Run, in_line
 from detent.kernel.slot import wake_up
 from detent.kernel.walk import DONE, FAILED, STOPPED, WAIT, cancel_lanes, run_lane
 from detent.model.decision import Message
-from detent.model.inputs import ChildEnded, encode_input
+from detent.model.inputs import ChildEnded, ChildRetried, encode_input
 from detent.model.snapshot import Frame, Lane
 
 _ENDED = {"completed": DONE, "failed": FAILED, "cancelled": STOPPED}
@@ -79,6 +79,16 @@ def end_instance(run: Run, end: str, why: str) -> None:
     if not gone or (end == "failed" and run.program.failure):
         wake_up(run, why)
     advance(run)
+
+
+def tell_of_retry(run: Run) -> None:
+    """Let the schedule that started this instance count it again; nobody else waits for it."""
+    snapshot = run.snapshot
+    parent = snapshot.parent
+    if not parent or parent["token"] > 0:
+        return
+    told = ChildRetried(child=snapshot.id, id=f"retried:{snapshot.id}:{snapshot.generation}")
+    run.messages.append(Message(id=told.id, to=parent["instance"], body=encode_input(told)))
 
 
 def _main(run: Run, root: Frame) -> bool:

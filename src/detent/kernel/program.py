@@ -85,6 +85,7 @@ class Program:
         "injected",
         "input_schema",
         "interceptors",
+        "is_schedule",
         "main",
         "nodes",
         "own",
@@ -102,6 +103,7 @@ class Program:
         body = definition.body
         self.pool = self._template(body.pool) if body.pool else None  # for steps that name none
         self.main = self._list(body.blocks, "", "")
+        self.is_schedule = bool(self.main) and self.main[0].kind == "schedule"
         self.failure = self._list(body.on_failure or (), f"{ON_FAILURE}/", "")
         self.cancel = self._list(body.on_cancel or (), f"{ON_CANCEL}/", "")
         self.input_schema = _validator(body.input_schema)

@@ -12,6 +12,7 @@ from typing import Any
 from detent.kernel import budget
 from detent.kernel.blocks.result import disown
 from detent.kernel.blocks.sub_sequence import cancel as cancel_child
+from detent.kernel.ending import tell_of_retry
 from detent.kernel.lifecycle_moves import go_on
 from detent.kernel.program import Node, Program
 from detent.kernel.run import Run
@@ -48,6 +49,7 @@ def renew(run: Run) -> None:
     _new_generation(run)
     root.stop = False
     renew_lanes(run, root)
+    tell_of_retry(run)
 
 
 def resume_from(run: Run, args: dict[str, Any]) -> dict[str, Any]:
@@ -66,9 +68,12 @@ def resume_from(run: Run, args: dict[str, Any]) -> dict[str, Any]:
         del snapshot.outputs[id]
     budget.lift(run)
     snapshot.paused_reason = ""
+    had_failed = snapshot.state == "failed"
     run.move("scheduled", "operator", "run.resumed")
     run.note("blocks.reset", "", {"block": later[0].id, "wiped": wiped})
     _new_generation(run)
+    if had_failed:
+        tell_of_retry(run)
     root.phase, root.stop, root.wait, root.lanes = "", False, None, [Lane(at=index)]
     run.merge(data)
     snapshot.signals += signals

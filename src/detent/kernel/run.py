@@ -20,7 +20,17 @@ from detent.kernel.failure import Failure
 from detent.kernel.lifecycle import check_move
 from detent.kernel.program import Program
 from detent.model import limits
-from detent.model.decision import Doubt, Entry, HandlerSpec, Message, Need, Order, Verdict
+from detent.model.decision import (
+    ANYBODY,
+    Doubt,
+    Entry,
+    HandlerSpec,
+    Message,
+    Need,
+    Order,
+    Verdict,
+    WorkItem,
+)
 from detent.model.snapshot import Frame, OpenEffect, Snapshot, Wait
 
 encode = msgspec.json.Encoder().encode
@@ -50,6 +60,7 @@ class Run:
     __slots__ = (
         "birth",
         "bulk",
+        "called_off",
         "doubts",
         "entries",
         "facts",
@@ -74,6 +85,7 @@ class Run:
         "woken",
         "woken_value",
         "woken_why",
+        "work",
     )
 
     def __init__(self, program: Program, snapshot: Snapshot, tick: int, facts: Facts) -> None:
@@ -88,6 +100,8 @@ class Run:
         self.withdrawn: list[str] = []
         self.recalled: list[str] = []
         self.settled: list[str] = []
+        self.work: list[WorkItem] = []
+        self.called_off: list[str] = []
         self.doubts: list[Doubt] = []
         self.messages: list[Message] = []
         self.verdicts: list[Verdict] = []
@@ -155,14 +169,17 @@ class Run:
     def handler(self, name: str) -> HandlerSpec:
         """What is known of a handler; recorded unless it is the default."""
         spec = self.facts.handlers.get(name)
-        if spec is None:
+        if spec is None and ANYBODY not in self.facts.handlers:
             return HandlerSpec(name=name)
+        if spec is None:
+            spec = HandlerSpec(name=name, worker=True)
         if (
             spec.doubt != "repeatable"
             or spec.timeout_ms
             or spec.ctx
             or not spec.withdrawable
             or not spec.merge
+            or spec.worker
         ):
             self.used[f"handler:{name}"] = HandlerSpec(
                 name=name,
@@ -171,6 +188,7 @@ class Run:
                 withdrawable=spec.withdrawable,
                 ctx=spec.ctx,
                 merge=spec.merge,
+                worker=spec.worker,
             )
         return spec
 

@@ -4,7 +4,8 @@
 
 Order within a turn: waits due before this tick, then the inputs as numbered, then waits due at this
 tick; each runs the instance to its next wait before the next is looked at. Same arguments, same
-bytes.
+bytes. Only a schedule takes its inputs first: who disables one after a stand-still wants no run of
+what was missed.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def _step(
     if snapshot.more:
         snapshot.more = False
         advance(run)
-    fire_due(run, tick - 1)
+    if not program.is_schedule:
+        fire_due(run, tick - 1)
     for index, each in enumerate(told):
         take(run, each, index)
     fire_due(run, tick)
@@ -114,6 +116,8 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         blobs=blobs,
         more=snapshot.more,
         birth=run.birth,
+        work=run.work,
+        called_off=run.called_off,
     )
 
 

@@ -27,6 +27,7 @@ SHOWN: dict[str, str] = {
     "event": "waiting",
     "child": "waiting",
     "decision": "waiting",
+    "worker": "waiting",
     "cron": "waiting",
     "service": "waiting",  # one of the engine's own instances, between two changes
     "window": "scheduled",

@@ -240,6 +240,15 @@ class EventsMatched(
     id: str = ""
 
 
+class ChildRetried(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="child_retried"
+):
+    """An instance that a schedule started had failed, and runs again."""
+
+    child: str
+    id: str = ""
+
+
 Input = (
     Started
     | Forked
@@ -257,6 +266,7 @@ Input = (
     | WaitRegistered
     | WaitLeft
     | EventsMatched
+    | ChildRetried
 )
 
 _decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)

@@ -123,6 +123,18 @@ PROVIDERS = 16  # of one call, tried in order
 REPAIR_ATTEMPTS = 5
 EVENT_BYTES = 1024 * 1024  # of one event in a stream
 
+# external workers
+WORK_STALE_MS = 60_000  # a claim without a heartbeat for this long goes to somebody else
+WORK_POLLED = 1_000  # items of one poll
+WORK_LISTED = 1_000
+WORK_EVENTS = 1_000  # lines in the history of one item; what comes later is not written down
+WORK_REAPED = 500  # items whose lease is over, dealt with at once
+REAPER_PAUSE_MS = 100  # between two looks at claims, however many end
+CHECKPOINT_BYTES = 262_144
+WORK_LOG_LINES = 500  # of one report; what is more is left out
+WORKER_NOTED_MS = 5_000  # that a worker was seen is written down no more often
+WORKERS_LISTED = 10_000  # things that workers polled for
+
 # schedules
 CRON_MISSED = 10  # missed fires carried out by the policy "all", unless the schedule says otherwise
 CRON_MISSED_MOST = 100

@@ -76,6 +76,9 @@ class OpenEffect(Struct, kw_only=True, omit_defaults=True):
     ctx: bool = False
     reason: str = ""
     resource: str = ""  # resource_key of the pool's resource it is pinned to
+    worker: bool = False  # it is with external workers: a work item stands for its call
+    queue: str = ""  # the workers' queue it is in
+    available: int | None = None  # the tick before which no worker gets it
 
 
 class KeptSignal(Struct, kw_only=True, omit_defaults=True):

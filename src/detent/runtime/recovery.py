@@ -92,7 +92,7 @@ def _open_effects(row: Loaded) -> _Found | None:
     effects = [
         effect
         for effect in snapshot.effects
-        if effect.state == "planned"
+        if (effect.state == "planned" and not effect.worker)  # its work item is durable itself
         or (effect.state == "needs_reconcile" and effect.next_try is None)
     ]
     return _Found(row.p, snapshot, row.definition, effects)

@@ -10,7 +10,6 @@ from tests.unit.definition.samples import a_sequence, a_step, faults_of
 # shape -> option -> a value of the right form, one of the wrong form, its place and its code
 FORMS = {
     "step": {
-        "queue_name": ("q", 1, "", "type"),
         "fallback_handler": ("log", "", "", "blank"),
         "compensation": ({"x": 1}, float("nan"), "", "number"),
     },

@@ -112,7 +112,7 @@ def breach(run: Run, node: Node, frame: Frame, path: str) -> int:
 def disown(run: Run, frame: Frame) -> None:
     """Withdraw the call a frame waits for, or let it be settled unwanted."""
     listening.leave(run, frame)
-    if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
+    if frame.wait is not None and frame.wait.kind in ("effect", "decision", "worker"):
         effect = run.effect(frame.wait.name)
         if effect is not None:
             ledger.release(run, effect)
