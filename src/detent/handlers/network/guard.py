@@ -54,13 +54,21 @@ class Guard:
 
     async def addresses(self, target: Target) -> list[Address]:
         """The addresses at which the target may be called, at least one; or a refusal."""
-        trusted = self._internal or self._allowed.by_name(target.host, target.port)
+        trusted = self.check_written(target)
         if target.address is not None:
-            return [self._judged(target, target.address, trusted=trusted)]
-        self._check_name(target, trusted=trusted)
-        self._check_port(target, trusted=trusted)
+            return [target.address]
         found = [self._read(target, text) for text in await self._ask(target)]
         return [self._judged(target, address, trusted=trusted) for address in found]
+
+    def check_written(self, target: Target) -> bool:
+        """Refuse a target by what is written; whether the operator trusts it by its name."""
+        trusted = self._internal or self._allowed.by_name(target.host, target.port)
+        if target.address is not None:
+            self._judged(target, target.address, trusted=trusted)
+        else:
+            self._check_name(target, trusted=trusted)
+            self._check_port(target, trusted=trusted)
+        return trusted
 
     async def _ask(self, target: Target) -> Sequence[str]:
         try:
@@ -77,9 +85,10 @@ class Guard:
         return found
 
     def _check_name(self, target: Target, *, trusted: bool) -> None:
-        """Names of the inside are not even asked for."""
+        """Names of the inside, and bare ones that a search list completes, are not asked for."""
         name = f".{target.host}"
-        if not trusted and any(name.endswith(f".{inside}") for inside in _INSIDE):
+        inside = "." not in target.host or any(name.endswith(f".{end}") for end in _INSIDE)
+        if inside and not trusted:
             raise refused(f"{target.host} is a name of the inside; {_CURE}")
 
     def _check_port(self, target: Target, *, trusted: bool) -> None:
