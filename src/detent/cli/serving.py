@@ -73,6 +73,8 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         handlers=handlers,
         writer=settings.writer,
         max_in_flight=settings.max_in_flight,
+        breaker_threshold=settings.breaker_threshold,
+        breaker_cooldown_ms=settings.breaker_cooldown_ms,
         seal_key=seal_key,
         allow_internal_urls=settings.allow_internal_urls,
         allowed_internal_hosts=settings.allowed_internal_hosts,

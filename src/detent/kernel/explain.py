@@ -35,11 +35,13 @@ _HELD = {
     "pool": "is deferred until the pool {} has a resource with capacity",
     "resource": "is deferred until its resource {} has capacity",
     "key": "waits for its turn under the concurrency key {}",
+    "breaker": "is deferred by the open circuit breaker of {}",
 }
 _FREED = {
     "pool": "a resource that is added, enabled or given capacity",
     "resource": "its resource, once it is enabled or given capacity",
     "key": "the end, or the next wait, of an instance that holds the key",
+    "breaker": "a call of that handler that works, or its turn to try it",
 }
 
 
@@ -162,9 +164,14 @@ class _Speaker:
         end = (
             f" By itself it moves at {self.at(earliest)}."
             if earliest is not None
-            else (" Only an input moves it.")
+            else self._others()
         )
         return f"{said[0].upper()}{said[1:]}{more}.{end}{self._requests()}"
+
+    def _others(self) -> str:
+        if any(told.rule.startswith("breaker:") for told in self.forecasts.values()):
+            return f" It moves by {_FREED['breaker']}."
+        return " Only an input moves it."
 
     def _paused(self, waits: tuple[WaitExplained, ...]) -> str:
         why = f" ({self.snapshot.paused_reason})" if self.snapshot.paused_reason else ""

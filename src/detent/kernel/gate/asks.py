@@ -20,6 +20,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sticky: str = ""  # the resource it had last, taken while it has capacity
     slot: str = ""  # concurrency key
     slots: int = 0  # how many may hold that key at once
+    breaker: str = ""  # handler whose circuit breaker must let it pass
     back: bool = False  # it had its place before: ahead of those who never had one
     until: int | None = None  # its window closes then: it is called, and gets nothing
 
@@ -39,7 +40,9 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str
     resource: str = ""  # the resource's id
     key: str = ""  # its resource_key, which people know it by
-    rule: str = ""  # what holds it: limit:<key>, pool:<name>, resource:<key>, key:<concurrency key>
+    # What holds it: limit:<key>, pool:<name>, resource:<key>, key:<concurrency key> or
+    # breaker:<handler>; or, where it was granted, that it is the PROBE of a breaker.
+    rule: str = ""
     why: str = ""
 
 
@@ -61,6 +64,14 @@ class GivenBack(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field
     until: int = 0
 
 
+class Reported(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="report"):
+    """To the gate of another writer: a call of a handler has worked, or not."""
+
+    tenant: str
+    handler: str
+    worked: bool = False
+
+
 class Call(NamedTuple):
     """A ticket whose turn has come."""
 
@@ -70,8 +81,9 @@ class Call(NamedTuple):
 
 
 GRANTED = Answer(state="granted")
+PROBE = "probe"
 
-ToGate = Asked | GivenBack
+ToGate = Asked | GivenBack | Reported
 _decoder: msgspec.json.Decoder[ToGate] = msgspec.json.Decoder(ToGate)
 _ask_decoder = msgspec.json.Decoder(Ask)
 _encoder = msgspec.json.Encoder()

@@ -35,6 +35,7 @@ class Needs(NamedTuple):
     resource: str
     slot: str
     slots: int
+    breaker: str = ""
 
     def rules(self) -> list[Rule]:
         """Everything that must be free at once."""
@@ -45,6 +46,8 @@ class Needs(NamedTuple):
             rules.append(("pool", self.pool, ""))
         if self.slot:
             rules.append(("slot", self.slot, ""))
+        if self.breaker:
+            rules.append(("breaker", self.breaker, ""))
         return rules
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from detent.calendar import instant_of, local_of
 from detent.kernel.gate.asks import Ask
+from detent.kernel.gate.breakers import Breakers
 from detent.kernel.gate.config import Config, Pool, Resource, cap_on
 from detent.kernel.gate.rotation import Rotation
 from detent.kernel.gate.stamps import Stamps
@@ -50,6 +51,7 @@ class Grant(NamedTuple):
     key: str = ""
     day: int = 0
     used: tuple[str, ...] = ()  # the limits it was counted on
+    probe: bool = False  # it is the one call that an open breaker lets pass
 
 
 class Meters:
@@ -63,6 +65,7 @@ class Meters:
         self.shut: dict[str, int] = {}  # limit or resource key -> tick it opens at
         self.held: dict[str, int] = {}  # concurrency key -> how many hold it
         self.holders: dict[str, tuple[str, int]] = {}  # instance -> its key, token it came with
+        self.breakers = Breakers(timing.resolution_ms)
         self.streaks: dict[Rule, int] = {}  # served in a row while a lower priority waited
         self.rows: dict[RowKey, bytes | None] = {}  # changed since the last commit
         self._today: dict[str, tuple[int, int, int]] = {}  # zone -> first tick, end tick, day
@@ -182,7 +185,9 @@ class Meters:
             day = self._day(pool.resources[id].timezone, tick)[0]
             self._count_day(place_of(ask.pool, id), day, 1)
             keys = keys if key in keys else (*keys, key)
-        return Grant(tick, id, key, day, tuple(each for each in keys if self._use(each, tick)))
+        probe = bool(ask.breaker) and self.breakers.let_pass(ask.breaker, tick)
+        used = tuple(each for each in keys if self._use(each, tick))
+        return Grant(tick, id, key, day, used, probe)
 
     def give_back(self, ask: Ask, grant: Grant) -> None:
         """Undo a grant that nobody took."""
@@ -192,6 +197,8 @@ class Meters:
             self.let_go(ask.slot, ask.instance, ask.token)
         if grant.resource:
             self._count_day(place_of(ask.pool, grant.resource), grant.day, -1)
+        if grant.probe:
+            self.breakers.take_back(ask.breaker, grant.tick)
 
     def still_counted(self, grant: Grant) -> Grant:
         """A grant without the limits that were deleted since."""

@@ -8,6 +8,7 @@ turn  pool                -> place in its rotation
 slot  instance, token     -> the concurrency key it holds, and by which ask
 fair  rule                -> how many were served in a row while a lower priority waited
 shut  limit key           -> the tick at which it opens
+breaker  handler          -> how it fares, see `breakers`
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def read_rows(meters: Meters, rows: list[Row]) -> list[Place]:
                 meters.hold(row.body.decode(), row.key, row.at)
             case "fair":
                 meters.streaks[rule_of_text(row.key)] = int(row.body)
+            case "breaker":
+                meters.breakers.read(row.key, row.body)
             case _:
                 meters.shut[row.key] = int(row.body)
     return sorted(places, key=lambda place: place.n)

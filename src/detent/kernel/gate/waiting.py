@@ -61,7 +61,7 @@ class Waiting:
     def needs_of(self, ask: Ask) -> Needs:
         """In which line an ask stands."""
         resource = ask.resource if ask.resource and self._meters.pinned(ask) else ""
-        return Needs(ask.priority, ask.limits, ask.pool, resource, ask.slot, ask.slots)
+        return Needs(ask.priority, ask.limits, ask.pool, resource, ask.slot, ask.slots, ask.breaker)
 
     def uncontended(self, needs: Needs, tick: int) -> bool:
         """Whether nobody in line is entitled before to what is free now."""
@@ -167,6 +167,10 @@ class Waiting:
             at = meters.slot_free_at(needs.slot, needs.slots)
             if at > latest or not found[0]:
                 found, latest = ("slot", needs.slot, ""), max(at, tick)
+        if needs.breaker:
+            at = meters.breakers.free_at(needs.breaker)
+            if at > latest or not found[0]:
+                found, latest = ("breaker", needs.breaker, ""), max(at, tick)
         return found, latest
 
     def watched(self, ticket: Ticket) -> Rule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    breakers,
     crons,
     docs_page,
     health,
@@ -28,6 +29,7 @@ TABLES = (
     signals.table,
     templates.table,
     limits.table,
+    breakers.table,
     crons.table,
     openapi.table,
     docs_page.table,
