@@ -47,11 +47,9 @@ def holds(run: Run, node: Node, path: str) -> bool:
 
 
 def performer(run: Run, node: Node, frame: Frame, path: str) -> str:
-    """The handler that performs a step now: its own, or the fallback while that one's is open."""
+    """Of a step with a fallback: that, while the breaker of its own handler is open."""
     block = node.block
-    fallback: str | None = block.fallback_handler
-    if fallback is None:
-        return str(block.handler)
+    fallback = str(block.fallback_handler)
     told = None if run.snapshot.dry_run else _told(run, block.handler, path)
     if told is None or told["told"] != "fallback":
         _remember(frame, "")

@@ -308,7 +308,9 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
         params = seeing.params_of(run, node)
     except ExpressionError as error:
         return give_up(run, node, path, seeing.failure_of(error))
-    handler = breaking.performer(run, node, frame, path)
+    handler = block.handler
+    if block.fallback_handler is not None:
+        handler = breaking.performer(run, node, frame, path)
     move = MOVES.get(handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
