@@ -83,6 +83,7 @@ CODES: dict[str, str] = {
     "webhook.invalid": "A webhook's URL, events, secret or number in the settings cannot be used.",
     "webhook.not_found": "There is no such delivery of a webhook.",
     "webhook.state": "The delivery is not in a state in which that can be asked of it.",
+    "webhook.undelivered": "A delivery that was tried again did not arrive; it says why.",
     "event.invalid": "A field of an event is missing, blank or too long.",
     "event.not_found": "There is no such event, or it is kept no longer.",
     "event.full": "The correlation key keeps as many events or waits as it can.",

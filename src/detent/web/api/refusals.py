@@ -42,6 +42,9 @@ _STATUS: Final[dict[str, int]] = {
     "request.timeout": 503,
     "request.rate": 429,
     "cron.exists": 409,
+    "webhook.state": 409,
+    "webhook.undelivered": 502,
+    "event.full": 409,
     "engine.closed": 503,
     "invariant.broken": 500,
 }

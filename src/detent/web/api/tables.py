@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from detent.web.api import (
     crons,
+    deliveries,
     docs_page,
+    events,
     health,
     histories,
     instances,
@@ -29,6 +31,8 @@ TABLES = (
     templates.table,
     limits.table,
     crons.table,
+    events.table,
+    deliveries.table,
     openapi.table,
     docs_page.table,
 )
