@@ -43,6 +43,8 @@ _ENGINE = {
     "webhooks": "URLs that are told of ends and breaches, each with `url` and perhaps `events`, "
     "`tenant` and `secrets`.",
     "webhook_delivery": "How they are told, below.",
+    "workers": "Handlers that nobody has registered are external workers'; off, they are refused.",
+    "work_stale_ms": "How long a worker's claim lives without a heartbeat.",
     "turns": "The settings of the writer, below.",
 }
 

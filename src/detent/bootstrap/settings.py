@@ -39,6 +39,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     vault_old_keys: tuple[str, ...] = ()  # keys that only open what they sealed before
     webhooks: tuple[Webhook, ...] = ()  # who is told of ends and breaches
     webhook_delivery: Delivery = Delivery()
+    workers: bool = False  # handlers that nobody has registered are external workers'
+    work_stale_ms: int = limits.WORK_STALE_MS  # a claim without a heartbeat for so long is over
     turns: WriterSettings = WriterSettings()
 
     def __repr__(self) -> str:
@@ -81,6 +83,8 @@ def check(settings: Settings) -> Settings:
         raise _bad("max_in_flight", "at least 1", settings.max_in_flight)
     if settings.threads is not None and settings.threads < 1:
         raise _bad("threads", "at least 1", settings.threads)
+    if settings.work_stale_ms < 1:
+        raise _bad("work_stale_ms", "at least 1", settings.work_stale_ms)
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
     vault_of(settings.vault_key, settings.vault_old_keys)
