@@ -22,6 +22,7 @@ import msgspec
 
 from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
+from detent.bootstrap.deltas import Deltas
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
 from detent.bootstrap.inspector import Inspector
@@ -78,6 +79,7 @@ class Parts:
         self.callers = Callers()
         self._ids = FreshIds()
         self.watch = Watch()
+        self.deltas = Deltas()
         self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.work = WorkRoom(self)
@@ -111,6 +113,7 @@ class Parts:
             self._dispatcher.take(decided)
         self.callers.answer(decided.acks)
         self.watch.moved(decided.moved)
+        self.watch.called(decided.orders)
         self.work.bell.ring(decided.work)
 
     def submit(self, *items: Submission | Control) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -120,15 +121,21 @@ class EngineDesk:
     # watching ------------------------------------------------------------------------------------
 
     def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
-        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+        """Be told on the loop whenever an instance moved; call what comes back to stop.
+
+        What happens before the loop gets round to it is told once, with the first state.
+        """
+        return self._parts.watch.listen(instance, _Relay(self._here(), told))
+
+    def listen(self, instance: str, told: Callable[[str, str], None]) -> Callable[[], None]:
+        """Be told on the loop what language models write for an instance: block and text."""
         loop = self._here()
 
-        def moved(state: str) -> bool:
-            loop.call_soon_threadsafe(told, state)
-            return False  # never satisfied: it wants to hear of the next move too
+        def relay(block: str, text: str) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                loop.call_soon_threadsafe(told, block, text)
 
-        future = self._parts.watch.add(instance, moved)
-        return lambda: self._parts.watch.remove(instance, future)
+        return self._parts.deltas.listen(instance, relay)
 
     def statistics(self) -> Mapping[str, Any]:
         """Counters of the running engine, for metrics."""
@@ -157,3 +164,25 @@ class EngineDesk:
             )
             self._open.append(store)
         return use(store)
+
+
+class _Relay:
+    """Brings news from the writer's thread to a loop, without filling its queue."""
+
+    __slots__ = ("_loop", "_on_its_way", "_told")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, told: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._told = told
+        self._on_its_way = False
+
+    def __call__(self, state: str) -> None:
+        if self._on_its_way:
+            return
+        self._on_its_way = True
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._arrive, state)
+
+    def _arrive(self, state: str) -> None:
+        self._on_its_way = False
+        self._told(state)

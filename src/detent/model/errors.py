@@ -98,6 +98,8 @@ CODES: dict[str, str] = {
     "request.route": "There is no such path, or it does not take that method.",
     "request.key_reused": "The Idempotency-Key was used before with another request.",
     "request.rate": "Too many requests came from this caller at once.",
+    "stream.full": "As many streams are open as the server allows; try again later.",
+    "cursor.invalid": "The cursor is none that this server gave out.",
     "replay.differs": "The replay gave another result than the journal.",
     "replay.erased": "The bodies of this instance were erased; nothing is left to replay.",
     # operator: the store, the clock, the machine

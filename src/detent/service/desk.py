@@ -77,7 +77,14 @@ class Desk(Protocol):
         """Sixteen random bytes for a new instance."""
 
     def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
-        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+        """Be told on the loop whenever an instance moved; call what comes back to stop.
+
+        An empty name is any instance. The state is empty when it stayed as it was; moves that come
+        at once are told once, so whoever must know how things stand looks.
+        """
+
+    def listen(self, instance: str, told: Callable[[str, str], None]) -> Callable[[], None]:
+        """Be told on the loop what language models write for an instance: block and text."""
 
     def statistics(self) -> Mapping[str, Any]:
         """Counters of the running engine, for metrics."""

@@ -17,6 +17,13 @@ _STOP_S = 10.0
 @contextmanager
 def serving(engine: Engine, api: ApiSettings | None = None) -> Iterator[str]:
     """Serve an engine; the address of the server."""
+    with served(engine, api) as server:
+        yield server.url
+
+
+@contextmanager
+def served(engine: Engine, api: ApiSettings | None = None) -> Iterator[Server]:
+    """The same; the server itself, to look inside or to stop it."""
     settings = ServeSettings(port=0, api=api or ApiSettings())
     with Server(engine, settings) as server:
         thread = threading.Thread(
@@ -24,7 +31,7 @@ def serving(engine: Engine, api: ApiSettings | None = None) -> Iterator[str]:
         )
         thread.start()
         try:
-            yield server.url
+            yield server
         finally:
             server.stop()
             thread.join(_STOP_S)

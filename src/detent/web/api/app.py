@@ -19,6 +19,7 @@ from detent.web.api.known import KnownSequences
 from detent.web.api.openapi import Description
 from detent.web.api.refusals import Refusal, error_reply, internal_reply
 from detent.web.api.routes import Route, Router
+from detent.web.api.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +48,12 @@ class Api:
         self.access = access
         self.router = Router(iter(routes))
         described = Description(self.router.routes, settings.version)
-        self.house = House(settings, KnownSequences(desk), described)
+        streams = Streams(desk, settings.streams)
+        self.house = House(settings, KnownSequences(desk), described, streams)
+
+    def close(self) -> None:
+        """End what would go on for ever, so that the server can stop."""
+        self.house.streams.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

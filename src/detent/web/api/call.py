@@ -10,6 +10,7 @@ from detent.model.errors import RequestError
 from detent.model.ids import derived_id
 from detent.web.api.known import KnownSequences
 from detent.web.api.settings import ApiSettings
+from detent.web.api.streams import Streams
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +35,7 @@ class House(Struct, frozen=True):
     settings: ApiSettings
     sequences: KnownSequences
     description: Any
+    streams: Streams
 
 
 class Call:
@@ -50,6 +52,7 @@ class Call:
         "request",
         "sequences",
         "server",
+        "streams",
     )
 
     def __init__(self, request: Request, desk: Desk, house: House) -> None:
@@ -58,6 +61,7 @@ class Call:
         self.server = house.settings
         self.sequences = house.sequences
         self.description = house.description
+        self.streams = house.streams
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None

@@ -42,6 +42,7 @@ _STATUS: Final[dict[str, int]] = {
     "request.timeout": 503,
     "request.rate": 429,
     "cron.exists": 409,
+    "stream.full": 503,
     "webhook.state": 409,
     "webhook.undelivered": 502,
     "event.full": 409,
