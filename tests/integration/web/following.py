@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -51,3 +53,11 @@ def raw(server, path, *, tenant="acme", receive_bytes=None):
     headers = f"host: x\r\nx-api-key: {ROOT}\r\nx-tenant-id: {tenant}"
     connection.sendall(f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
     return connection
+
+
+def until(condition):
+    """A server does its part on a thread of its own; look until it has."""
+    end = time.monotonic() + 20
+    while not condition() and time.monotonic() < end:
+        threading.Event().wait(0.01)
+    assert condition()

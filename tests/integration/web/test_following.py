@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 
@@ -10,7 +9,7 @@ import pytest
 
 import detent
 from detent.web.api.settings import ApiSettings
-from tests.integration.web.following import everything, following, raw
+from tests.integration.web.following import everything, following, raw, until
 from tests.integration.web.house import ROOT, house, step
 
 WAIT = {"type": "wait", "id": "w", "signal": "go", "store_as": "answer"}
@@ -22,14 +21,6 @@ def names(seen):
 
 def go(server, instance):
     server.post(f"/instances/{instance}/signals", {"signal_type": {"custom": "go"}})
-
-
-def until(condition):
-    """A server does its part on a thread of its own; look until it has."""
-    end = time.monotonic() + 20
-    while not condition() and time.monotonic() < end:
-        threading.Event().wait(0.01)
-    assert condition()
 
 
 @pytest.mark.req("SEQ-OPS-1")

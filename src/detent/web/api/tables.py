@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    changes,
     crons,
     deliveries,
     docs_page,
@@ -29,6 +30,7 @@ TABLES = (
     instances.table,
     histories.table,
     following.table,
+    changes.table,
     signals.table,
     templates.table,
     limits.table,
