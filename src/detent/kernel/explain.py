@@ -33,6 +33,13 @@ _HELD = {
     "pool": "is deferred until the pool {} has a resource with capacity",
     "resource": "is deferred until its resource {} has capacity",
     "key": "waits for its turn under the concurrency key {}",
+    "window": "waits for its send window to open",
+}
+_THEN = {
+    "limit": "the rate limit {}",
+    "pool": "the pool {}",
+    "resource": "its resource {}",
+    "window": "its send window",
 }
 _FREED = {
     "pool": "a resource that is added, enabled or given capacity",
@@ -270,13 +277,13 @@ class _Speaker:
     def _line(self, label: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
         """In line at the gate: which rule holds it, and when it is called."""
         told = self.forecasts.get(wait.token)
-        kind, _, key = (told.rule if told is not None and told.rule else wait.name).partition(":")
-        text = (
-            f"{label} {_HELD[kind].format(repr(key))}" if kind in _HELD else f"{label} is in line"
-        )
+        rule = told.rule if told is not None and told.rule else wait.name
+        text = f"{label} {_held(rule)}"
         if told is None or told.at is None:
-            return text, (_FREED.get(kind, "the gate"),)
-        return text, (f"the gate at {self.at(told.at)}",)
+            return text, (_FREED.get(rule.partition(":")[0], "the gate"),)
+        kind, _, key = told.then.partition(":")
+        then = f", then by {_THEN[kind].format(repr(key))}," if kind in _THEN else ""
+        return text + then, (f"the gate at {self.at(told.at)}",)
 
     def _human(
         self, label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
@@ -359,6 +366,11 @@ class _Speaker:
             text=text,
             resolutions=RESOLUTIONS if effect.state == "indeterminate" else (),
         )
+
+
+def _held(rule: str) -> str:
+    kind, _, key = rule.partition(":")
+    return _HELD[kind].format(repr(key)) if kind in _HELD else "is in line"
 
 
 def _label(path: str, node: Node) -> str:

@@ -104,6 +104,7 @@ def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -
     snapshot = run.snapshot
     pinned = frame.granted["resource"] if frame.granted else ""
     frame.granted = {"keys": keys, "pool": pool, "resource": pinned, "key": ""}
+    window, hours = timing.hours(run, node) if node.block.send_window is not None else ("", None)
     return Ask(
         instance=snapshot.id,
         token=run.token(),
@@ -113,7 +114,8 @@ def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -
         resource=pinned,
         sticky=snapshot.resources.get(pool, "") if pool and node.sticky else "",
         back=frame.back,
-        until=timing.window_closes(run, node) if node.block.send_window is not None else None,
+        window=window,
+        hours=hours,
     )
 
 

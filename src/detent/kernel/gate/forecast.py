@@ -15,23 +15,31 @@ ROOM = 10_000
 
 
 class Forecast(NamedTuple):
-    """What holds a ticket, and the tick at which it is called; None when only a change frees it."""
+    """What holds a ticket, and the tick at which it is called; None when only a change frees it.
+
+    `then` is what holds it last, if that is something else; `holders` are the instances that hold
+    the concurrency key it waits for.
+    """
 
     rule: str
     at: int | None
+    then: str = ""
+    holders: tuple[str, ...] = ()
 
 
 def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
     """Run a gate of one's own until a ticket is called; the gate is used up by it."""
-    rule = gate.rule_of(ticket, tick)
+    rule = last = gate.rule_of(ticket, tick)
     for _ in range(ROUNDS):
         due = gate.next_due()
         if due is None or not rule:
             break
         tick = max(due, tick)
+        last = gate.watched_by(ticket)
         for call in gate.call(tick, ROOM):
             name = f"{call.instance}:{call.token}"
             if name == ticket:
-                return Forecast(rule, tick)
+                return Forecast(rule, tick, last if last != rule else "")
             gate.take(name, tick)
-    return Forecast(rule, None)
+    kind, _, key = rule.partition(":")
+    return Forecast(rule, None, "", gate.meters.holders_of(key) if kind == "key" else ())
