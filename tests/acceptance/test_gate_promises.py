@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 
 import pytest
 
@@ -138,3 +139,61 @@ def test_the_limit_of_a_resource_that_is_deleted_is_named_to_who_waited_for_the_
         post.engine.limits.delete("r")
         post.advance(0)
         assert reasons(post, ids[1]) == ["the limit 'r' it waited for was deleted"]
+
+
+@pytest.mark.req("SEQ-LIM-4", "CORE-EXP-1")
+def test_who_waits_for_a_concurrency_key_is_told_who_holds_it_and_before_when_it_cannot_move():
+    nap = detent.sequence("nap", detent.step("z", "sleep", params={"duration_ms": 60_000}))
+    with Post().open() as post:
+        start = post.engine.now()
+        holder = post.engine.start(nap, concurrency_key="k")
+        waiter = post.engine.start(nap, concurrency_key="k")
+        post.advance(0)
+        told = post.engine.explain(waiter)
+        assert holder in told.summary
+        assert holder in told.waits[0].released_by[0]
+        assert "Only an input" not in told.summary
+        assert told.earliest is None
+        bound = dt.datetime.fromtimestamp(told.not_before_ms / 1000, dt.UTC)
+        assert bound == start + dt.timedelta(minutes=1)
+        post.engine.advance(to=bound)
+        assert post.state(waiter) == "running"
+
+
+@pytest.mark.req("SEQ-LIM-4")
+def test_nothing_is_said_of_an_instant_while_a_call_of_the_holder_may_end_at_any_time():
+    paying = threading.Event()
+
+    @detent.handler("pay")
+    def pay():
+        paying.wait(10)
+
+    with virtual(":memory:", [pay]) as engine:
+        ids = [engine.start(define(detent.step("p", pay)), concurrency_key="k") for _ in "ab"]
+        told = engine.explain(ids[1])
+        assert ids[0] in told.summary
+        assert (told.earliest, told.not_before_ms) == (None, None)
+        paying.set()
+        engine.run_until_idle()
+        assert engine.explain(ids[1]).state == "completed"
+
+
+@pytest.mark.req("SEQ-LIM-1", "CORE-EXP-1")
+def test_a_step_that_waits_for_an_instant_is_told_what_will_hold_it_then():
+    with Post().open() as post:
+        post.engine.limits.set("box", max=1, window="1h")
+        post.trouble = [detent.Failed("busy")]
+        again = post.mail("box", retry=detent.retry(3, initial_backoff=5_000))
+        (retried,) = post.start(again, "a")
+        post.advance(1)
+        told = post.engine.explain(retried)
+        assert told.earliest == 50
+        assert (
+            "then deferred by the rate limit 'box' until 2026-01-01T01:00:00.100Z" in told.summary
+        )
+        free = post.mail("other", send_window=OFFICE)
+        (unheld,) = post.start(free, "b")
+        post.advance(0)
+        assert "deferred" not in post.engine.explain(unheld).summary
+        post.engine.run_until_idle()
+        assert (36_001, "a") in post.times()

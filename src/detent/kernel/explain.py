@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from detent.kernel.blocks.person import choices_of, signal_name
 from detent.kernel.cron_words import instant, schedule_words
+from detent.kernel.explain_gate import freed, held, joining, left_to_others
 from detent.kernel.gate.forecast import Forecast
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
@@ -28,24 +29,6 @@ RESOLUTIONS = (
     "skip: leave it undecided and pass the step over",
     "again: try to find out, or call, once more",
 )
-_HELD = {
-    "limit": "is deferred by the rate limit {}",
-    "pool": "is deferred until the pool {} has a resource with capacity",
-    "resource": "is deferred until its resource {} has capacity",
-    "key": "waits for its turn under the concurrency key {}",
-    "window": "waits for its send window to open",
-}
-_THEN = {
-    "limit": "the rate limit {}",
-    "pool": "the pool {}",
-    "resource": "its resource {}",
-    "window": "its send window",
-}
-_FREED = {
-    "pool": "a resource that is added, enabled or given capacity",
-    "resource": "its resource, once it is enabled or given capacity",
-    "key": "the end, or the next wait, of an instance that holds the key",
-}
 
 
 class WaitExplained(Struct, frozen=True, kw_only=True):
@@ -88,6 +71,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     effects: tuple[EffectExplained, ...]
     earliest: int | None  # the tick at which it moves by itself; None: only an input moves it
     earliest_ms: int | None
+    not_before_ms: int | None = None  # of one that others must let go on, if that much is known
     pause_requested: bool = False
     cancel_requested: bool = False
     paused_reason: str = ""
@@ -118,6 +102,7 @@ def explain(
         effects=effects,
         earliest=earliest,
         earliest_ms=None if earliest is None else timing.ms_of(earliest),
+        not_before_ms=_not_before_ms(earliest, timing, forecasts or {}),
         pause_requested=snapshot.pause_requested,
         cancel_requested=snapshot.cancel_requested,
         paused_reason=snapshot.paused_reason,
@@ -128,8 +113,15 @@ def explain(
 
 def _earliest(snapshot: Snapshot, tick: int, forecasts: Mapping[int, Forecast]) -> int | None:
     due = next_due(snapshot, tick)
-    called = [each.at for each in forecasts.values() if each.at is not None]
+    called = [each.at for each in forecasts.values() if each.at is not None and each.joins is None]
     return min(([] if due is None else [due]) + called, default=None)
+
+
+def _not_before_ms(
+    earliest: int | None, timing: Timing, forecasts: Mapping[int, Forecast]
+) -> int | None:
+    known = [each.not_before for each in forecasts.values() if each.not_before is not None]
+    return timing.ms_of(min(known)) if known and earliest is None else None
 
 
 class _Speaker:
@@ -164,11 +156,9 @@ class _Speaker:
         texts = [wait.text for wait in waits]
         said = "; ".join(texts[:3]) if texts else "Nothing is open"
         more = f"; and {len(texts) - 3} more" if len(texts) > 3 else ""  # noqa: PLR2004
-        end = (
-            f" By itself it moves at {self.at(earliest)}."
-            if earliest is not None
-            else (" Only an input moves it.")
-        )
+        end = left_to_others(self.forecasts.values(), self.at) or " Only an input moves it."
+        if earliest is not None:
+            end = f" By itself it moves at {self.at(earliest)}."
         return f"{said[0].upper()}{said[1:]}{more}.{end}{self._requests()}"
 
     def _paused(self, waits: tuple[WaitExplained, ...]) -> str:
@@ -222,13 +212,14 @@ class _Speaker:
         if where is not None and where[0].deadline is not None:
             deadline = self.at(where[0].deadline)
             released = (*released, f"its deadline at {deadline}, which fails it")
+        told = self.forecasts.get(wait.token)
         return WaitExplained(
             node=path,
             block=block,
             kind=wait.kind,
             since=wait.since,
-            due=wait.due if wait.token not in self.forecasts else self.forecasts[wait.token].at,
-            text=f"{text} since {self.at(wait.since)}",
+            due=wait.due if told is None or told.joins is not None else told.at,
+            text=f"{text} since {self.at(wait.since)}{joining(told, self.at)}",
             released_by=released,
             why=self._words("", wait, where)[0].strip(),
         )
@@ -278,12 +269,7 @@ class _Speaker:
         """In line at the gate: which rule holds it, and when it is called."""
         told = self.forecasts.get(wait.token)
         rule = told.rule if told is not None and told.rule else wait.name
-        text = f"{label} {_held(rule)}"
-        if told is None or told.at is None:
-            return text, (_FREED.get(rule.partition(":")[0], "the gate"),)
-        kind, _, key = told.then.partition(":")
-        then = f", then by {_THEN[kind].format(repr(key))}," if kind in _THEN else ""
-        return text + then, (f"the gate at {self.at(told.at)}",)
+        return f"{label} {held(rule, told)}", (freed(rule, told, self.at),)
 
     def _human(
         self, label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
@@ -366,11 +352,6 @@ class _Speaker:
             text=text,
             resolutions=RESOLUTIONS if effect.state == "indeterminate" else (),
         )
-
-
-def _held(rule: str) -> str:
-    kind, _, key = rule.partition(":")
-    return _HELD[kind].format(repr(key)) if kind in _HELD else "is in line"
 
 
 def _label(path: str, node: Node) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from detent.kernel.gate.asks import Ask
 from detent.kernel.gate.gate import Gate
 
 ROUNDS = 200_000
@@ -25,6 +26,8 @@ class Forecast(NamedTuple):
     at: int | None
     then: str = ""
     holders: tuple[str, ...] = ()
+    not_before: int | None = None  # a tick before which none of them lets go
+    joins: int | None = None  # a ticket to come: the tick from which on it stands in line
 
 
 def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
@@ -43,3 +46,17 @@ def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
             gate.take(name, tick)
     kind, _, key = rule.partition(":")
     return Forecast(rule, None, "", gate.meters.holders_of(key) if kind == "key" else ())
+
+
+def forecast_ask(gate: Gate, ask: Ask, tick: int, at: int) -> Forecast | None:
+    """What becomes of an ask to come at a tick; None when it is granted at once, or refused."""
+    for _ in range(ROUNDS):
+        due = gate.next_due()
+        if due is None or due > at:
+            break
+        tick = max(due, tick)
+        for call in gate.call(tick, ROOM):
+            gate.take(f"{call.instance}:{call.token}", tick)
+    if gate.ask(ask, at).state != "deferred":
+        return None
+    return forecast(gate, ask.ticket, at)._replace(joins=at)

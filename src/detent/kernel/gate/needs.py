@@ -24,24 +24,24 @@ def last_of(meters: Meters, needs: Needs, tick: int) -> tuple[Rule, int]:
         return ("pool", needs.pool, ""), tick  # called at once, to be refused
     found: Rule = ("", "", "")
     latest = tick
-    for rule in needs.rules():
-        at = _free_at(meters, needs, rule, tick)
+    for key in needs.limits:
+        at = meters.limit_free_at(key, tick)
         if at > latest or not found[0]:
-            found, latest = rule, max(at, tick)
+            found, latest = ("limit", key, ""), max(at, tick)
+    if needs.resource:
+        at = meters.resource_free_at(needs.pool, needs.resource, tick)
+        if at > latest or not found[0]:
+            found, latest = ("resource", needs.resource, needs.pool), max(at, tick)
+    elif needs.pool:
+        at = meters.pool_free_at(needs.pool, tick)
+        if at > latest or not found[0]:
+            found, latest = ("pool", needs.pool, ""), max(at, tick)
+    if needs.slot:
+        at = meters.slot_free_at(needs.slot, needs.slots)
+        if at > latest or not found[0]:
+            found, latest = ("slot", needs.slot, ""), max(at, tick)
     if needs.window:
         at = meters.window_free_at(needs.window, tick)
         if at > latest:
             found, latest = ("window", needs.window, ""), at
     return found, latest
-
-
-def _free_at(meters: Meters, needs: Needs, rule: Rule, tick: int) -> int:
-    match rule[0]:
-        case "limit":
-            return meters.limit_free_at(rule[1], tick)
-        case "resource":
-            return meters.resource_free_at(needs.pool, needs.resource, tick)
-        case "pool":
-            return meters.pool_free_at(needs.pool, tick)
-        case _:
-            return meters.slot_free_at(needs.slot, needs.slots)

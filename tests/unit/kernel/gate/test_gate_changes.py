@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent.kernel.gate.forecast import forecast
+from detent.kernel.gate.forecast import Forecast, forecast
 from tests.unit.kernel.gate.brute import day_of, in_hours
 from tests.unit.kernel.gate.hall import DAY, IN_HOURS, Hall, holding, limited, names, pooled
 
@@ -19,7 +19,7 @@ def test_who_is_kept_off_by_its_window_has_its_place_again_when_the_window_opens
     assert not in_hours(60)
     assert in_hours(120)
     told = {name: forecast(hall.restarted(20).gate, name, 20) for name in hall.gate._line.tickets}
-    assert told["early:1"] == ("limit:m", 120, "window:" + IN_HOURS["window"], ())
+    assert told["early:1"] == Forecast("limit:m", 120, "window:" + IN_HOURS["window"])
     assert names(hall.drain(most=3)) == ["anytime", "early", "late"]
     assert {name: each.at for name, each in told.items()} == {
         "anytime:1": 60,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.kernel.gate import meters
-from detent.kernel.gate.forecast import forecast
+from detent.kernel.gate.forecast import Forecast, forecast
 from detent.kernel.gate.lines import LOWER_SLOT, PATIENCE
 from tests.unit.kernel.gate.hall import Hall, holding, limited, names, pooled
 
@@ -251,9 +251,9 @@ def test_a_forecast_says_that_only_a_change_can_help():
     hall.ask("a", 0, slot="k", slots=1)
     hall.ask("b", 0, slot="k", slots=1)
     hall.ask("c", 0, pool="p")
-    assert forecast(hall.restarted(0).gate, "b:1", 0) == ("key:k", None, "", ("a",))
-    assert forecast(hall.restarted(0).gate, "c:1", 0) == ("pool:p", None, "", ())
-    assert forecast(hall.restarted(0).gate, "nobody:1", 0) == ("", None, "", ())
+    assert forecast(hall.restarted(0).gate, "b:1", 0) == Forecast("key:k", None, holders=("a",))
+    assert forecast(hall.restarted(0).gate, "c:1", 0) == Forecast("pool:p", None)
+    assert forecast(hall.restarted(0).gate, "nobody:1", 0) == Forecast("", None)
 
 
 def counted_looks(waiting, monkeypatch):
