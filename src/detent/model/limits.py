@@ -175,6 +175,7 @@ EVENTS_LISTED = 1_000
 LIMITS_PER_TENANT = 10_000
 LIMIT_MAX = 1_000_000  # permits of one window: the gate remembers the instant of each
 LIMIT_WINDOW_MS = 366 * 86_400_000
+RETRY_AFTER_MS = 366 * 86_400_000  # how long a handler can close what its step used
 POOLS_PER_TENANT = 1_000
 RESOURCES_PER_POOL = 1_000
 RESOURCES_PER_TENANT = 10_000
