@@ -299,7 +299,7 @@ class Parts:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
-            register_own(self, post)
+            self.deltas = register_own(self, post)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":
                 self._open_virtual()

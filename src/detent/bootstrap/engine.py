@@ -71,7 +71,8 @@ class Engine:
         every step of every instance started here. Further settings: `writer`, `clock`, `seed`,
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers`
         (handlers nobody has registered are external workers'), `work_stale_ms`, `vault_key`,
-        `vault_old_keys`, `webhooks`, `webhook_delivery`; webhooks are sent by `webhook_post`.
+        `vault_old_keys`, `webhooks`, `webhook_delivery`, `allow_internal_urls`,
+        `allowed_internal_hosts`, `api_key_envs`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)

@@ -17,9 +17,6 @@ UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
 }
 
 UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
-    "http_request": "outbound HTTP",
-    "tool_call": "outbound HTTP",
-    "llm_call": "language models",
     "mcp_call": "tool servers",
     "agent": "language models",
     "embed": "language models",

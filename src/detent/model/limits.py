@@ -117,6 +117,26 @@ RECONCILE_ATTEMPTS = 5
 RECONCILE_BACKOFF_MS = 10_000
 RECONCILE_BACKOFF_MAX_MS = 600_000
 
+# the network
+URL_CHARS = 8_192
+REDIRECTS = 5
+RESPONSE_BYTES = 10 * 1024 * 1024  # of a body, unpacked
+HEADERS = 100  # of a request
+HEADER_BYTES = 32 * 1024  # of all headers of a request
+CONNECT_TIMEOUT_MS = 10_000  # each of: asking for addresses, connecting, the TLS handshake
+CALL_TIMEOUT_MS = 3_600_000
+ADDRESSES_TRIED = 4  # of one host, until one of them answers
+CONNECTIONS = 1_000  # at once; as many as calls of async handlers
+CONNECTIONS_KEPT = 50  # idle ones, ready for the next call
+CONNECTION_KEPT_MS = 30_000
+FAILURE_BODY_CHARS = 16_384  # of an answer that is kept in a failure's details
+RETRY_AFTER_MS = 86_400_000  # what a server can make a tenant wait
+
+# language models
+PROVIDERS = 16  # of one call, tried in order
+REPAIR_ATTEMPTS = 5
+EVENT_BYTES = 1024 * 1024  # of one event in a stream
+
 # external workers
 WORK_STALE_MS = 60_000  # a claim without a heartbeat for this long goes to somebody else
 WORK_POLLED = 1_000  # items of one poll
@@ -170,6 +190,7 @@ EVENTS_LISTED = 1_000
 LIMITS_PER_TENANT = 10_000
 LIMIT_MAX = 1_000_000  # permits of one window: the gate remembers the instant of each
 LIMIT_WINDOW_MS = 366 * 86_400_000
+RETRY_AFTER_MS = 366 * 86_400_000  # how long a handler can close what its step used
 POOLS_PER_TENANT = 1_000
 RESOURCES_PER_POOL = 1_000
 RESOURCES_PER_TENANT = 10_000

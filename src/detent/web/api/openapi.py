@@ -145,7 +145,9 @@ def _responses(route: Route) -> dict[str, Any]:
             answer["content"] = {media: {"schema": _schema(shape)}}
         made[str(status)] = answer
     refused = {"description": "refused: JSON with a sentence and a code, or plain text"}
-    made["4XX"] = refused | {"content": {JSON: {"schema": {"$ref": _REFS.format(name="Error")}}}}
+    error = {"schema": {"$ref": _REFS.format(name="Error")}}
+    text = {"schema": {"type": "string"}}
+    made["4XX"] = refused | {"content": {JSON: error, "text/plain": text}}
     made["503"] = {"description": "the store or the writer needs attention"}
     return made
 
