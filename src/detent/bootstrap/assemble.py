@@ -22,7 +22,6 @@ import msgspec
 
 from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
-from detent.bootstrap.deltas import Deltas
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
 from detent.bootstrap.inspector import Inspector
@@ -79,7 +78,6 @@ class Parts:
         self.callers = Callers()
         self._ids = FreshIds()
         self.watch = Watch()
-        self.deltas = Deltas()
         self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.work = WorkRoom(self)

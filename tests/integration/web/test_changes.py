@@ -91,7 +91,6 @@ def packed(value):
     [
         "!",
         "abc",
-        "%00",
         packed([]),
         packed({"all": 1}),
         packed({"all": [-1, 0]}),
