@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from detent.bootstrap.callers import raise_refusal
 from detent.model import limits
-from detent.model.errors import RequestError
+from detent.model.errors import DetentError, RequestError
+from detent.model.figures import Times
 from detent.model.ids import partition_of
 from detent.model.link import Control
+from detent.service.desk import Statistics
 from detent.store.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ T = TypeVar("T")
 
 READERS = 4
 VERBS = 4
+_STATUS_S = 2.0
 
 
 class EngineDesk:
@@ -137,9 +140,29 @@ class EngineDesk:
 
         return self._parts.deltas.listen(instance, relay)
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Counters of the running engine, for metrics."""
-        return {"parked": self._parts.parked()}
+    async def statistics(self) -> Statistics:
+        """Counters and levels of the running engine, for metrics."""
+        parts = self._parts
+        calling = parts._dispatcher  # noqa: SLF001 - of the same layer
+        return Statistics(
+            counts=dict(parts.figures),
+            calls=Times("call") if calling is None else calling.times,
+            **({} if calling is None else calling.counts()),
+            parked=sum(parts.parked().values()),
+            queued=await self._queued(),
+        )
+
+    async def _queued(self) -> int | None:
+        """How much waits for the next turn; None when the writer does not say so at once."""
+        ack, future = self._parts.callers.expect()
+        try:
+            self._parts.submit(Control("status", ack))
+            verdict = await asyncio.wait_for(asyncio.wrap_future(future), _STATUS_S)
+        except (TimeoutError, DetentError):
+            return None
+        finally:
+            self._parts.callers.forget(ack)
+        return int(verdict.result["queued"]) if verdict.ok else None
 
     # closing -------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from detent.model.errors import DetentError, InvariantViolation
 from detent.web.api import bodies
 from detent.web.api.call import Call, House
 from detent.web.api.known import KnownSequences
+from detent.web.api.meters import Meters
 from detent.web.api.openapi import Description
 from detent.web.api.refusals import Refusal, error_reply, internal_reply
 from detent.web.api.routes import Route, Router
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from detent.web.api.settings import ApiSettings
 
 _REQUEST_ID_CHARS = 128
+_ROUTE = "detent.route"
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
 
 log = logging.getLogger("detent.web")
@@ -49,7 +52,7 @@ class Api:
         self.router = Router(iter(routes))
         described = Description(self.router.routes, settings.version)
         streams = Streams(desk, settings.streams)
-        self.house = House(settings, KnownSequences(desk), described, streams)
+        self.house = House(settings, KnownSequences(desk), described, streams, Meters())
 
     def close(self) -> None:
         """End what would go on for ever, so that the server can stop."""
@@ -63,7 +66,10 @@ class Api:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        began_ns = perf_counter_ns()
         response = await self._answer(request)
+        took_us = (perf_counter_ns() - began_ns) // 1_000
+        self.house.meters.note(scope.get(_ROUTE), response.status_code, took_us)
         response.headers["x-request-id"] = _request_id(request, self.desk)
         await response(scope, receive, send)
 
@@ -83,7 +89,7 @@ class Api:
 
     async def _run(self, request: Request) -> Response:
         found = self.router.find(request.method, request.url.path)
-        route = found.route
+        route = request.scope[_ROUTE] = found.route
         call = Call(request, self.desk, self.house)
         call.path = found.path
         call.principal = await self.access.admit(request, route)

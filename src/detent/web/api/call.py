@@ -9,6 +9,7 @@ from msgspec import Struct
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
 from detent.web.api.known import KnownSequences
+from detent.web.api.meters import Meters
 from detent.web.api.settings import ApiSettings
 from detent.web.api.streams import Streams
 
@@ -36,6 +37,7 @@ class House(Struct, frozen=True):
     sequences: KnownSequences
     description: Any
     streams: Streams
+    meters: Meters
 
 
 class Call:
@@ -46,6 +48,7 @@ class Call:
         "description",
         "desk",
         "id_seed",
+        "meters",
         "path",
         "principal",
         "query",
@@ -62,6 +65,7 @@ class Call:
         self.sequences = house.sequences
         self.description = house.description
         self.streams = house.streams
+        self.meters = house.meters
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None

@@ -15,6 +15,7 @@ from detent.web.api import (
     histories,
     instances,
     limits,
+    metrics,
     openapi,
     sequences,
     signals,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     health.table,
+    metrics.table,
     sequences.table,
     instances.table,
     histories.table,
