@@ -52,13 +52,13 @@ class Idempotency:
         body = await bodies.read_bytes(call.request, call.server.body_bytes)
         call.request = _with_body(call.request, body)
         digest = _digest(call, route, body)
-        running = self._running.setdefault(named, digest)
-        if running is not digest:
-            _check_same(named, running, digest)
+        if named in self._running:
+            _check_same(named, self._running[named], digest)
             raise RequestError(
                 "request.in_progress",
                 "the first request with this Idempotency-Key is not answered yet; try again soon",
             )
+        self._running[named] = digest
         try:
             return await self._first_or_kept(call, route, perform, (named, digest))
         finally:
