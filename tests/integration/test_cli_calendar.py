@@ -56,6 +56,19 @@ def test_a_day_on_which_the_clock_goes_back_says_so():
     assert "clock goes back, 03:00 to 02:00" in shown.out
 
 
+def test_a_date_that_the_zone_left_out_is_said_not_to_exist():
+    """Samoa went from the end of Thursday 29 December 2011 to the beginning of Saturday."""
+    asked = ("--hours", "09:00-17:00", "--zone", "Pacific/Apia", "--from", "2011-12-29")
+    office = "." * 18 + "#" * 16 + "." * 14
+    assert bars(preview(*asked, "--days", 3)) == [
+        ("2011-12-29", office, "09:00-17:00  clock goes on, Fri 00:00 to Sat 00:00"),
+        ("2011-12-30", " " * 48, "does not exist here"),
+        ("2011-12-31", office, "09:00-17:00"),
+    ]
+    found = preview(*asked, "--days", 3, "-o", "json").json["days"]
+    assert [day["exists"] for day in found] == [True, False, True]
+
+
 def test_a_window_over_midnight_ends_on_the_next_day():
     shown = preview("--hours", "fri 22:00-02:00", "--from", "2026-01-02", "--days", 2)
     assert [notes for _date, _bar, notes in bars(shown)] == ["22:00-24:00", "00:00-02:00"]
@@ -142,14 +155,16 @@ def test_windows_that_never_meet_are_told_and_the_answer_is_no(tmp_path):
         ((), exits.USAGE, "usage"),
         (("d.json", "--hours", "mon 09:00-17:00"), exits.USAGE, "usage"),
         (("d.json", "--country", "DE"), exits.USAGE, "usage"),
-        (("--hours", "someday 09:00-17:00"), exits.NO, "mon-fri 09:00-12:00"),
-        (("--hours", "mon"), exits.NO, "request.invalid"),
-        (("--hours", "mon 9-17"), exits.NO, "definition.invalid"),
-        (("--hours", "mon 09:00-09:00"), exits.NO, "definition.invalid"),
-        (("--hours", "mon 09:00-17:00", "--zone", "Europe/Berln"), exits.NO, "calendar.zone"),
-        (("--hours", "mon 09:00-17:00", "--holidays", "xmas"), exits.NO, "definition.invalid"),
-        (("--hours", "mon 09:00-17:00", "--from", "monday"), exits.NO, "request.invalid"),
-        (("--hours", "mon 09:00-17:00", "--from", "9999-12-31"), exits.NO, "request.invalid"),
+        (("--hours", "someday 09:00-17:00"), exits.USAGE, "mon-fri 09:00-12:00"),
+        (("--hours", "mon"), exits.USAGE, "for '--hours': expected weekdays and spans"),
+        (("--hours", "mon-fri 9-5"), exits.USAGE, "got 'mon-fri 9-5'; see `detent"),
+        (("--hours", "mon 09:00-09:00"), exits.USAGE, "for '--hours': start must differ"),
+        (("--hours", "mon 25:00-26:00"), exits.USAGE, "definition.date"),
+        (("--hours", "mon 09:00-17:00", "--zone", "Europe/Berln"), exits.USAGE, "calendar.zone"),
+        (("--hours", "mon 09:00-17:00", "--holidays", "xmas"), exits.USAGE, "for '--holidays': "),
+        (("--hours", "mon 09:00-17:00", "--country", "XX"), exits.USAGE, "for '--country': "),
+        (("--hours", "mon 09:00-17:00", "--from", "monday"), exits.USAGE, "for '--from': "),
+        (("--hours", "mon 09:00-17:00", "--from", "9999-12-31"), exits.USAGE, "1970 to 9000"),
         (("--hours", "mon 09:00-17:00", "--days", "0"), exits.USAGE, "usage"),
         (("missing.json",), exits.NOT_FOUND, "file.missing"),
     ],
@@ -158,6 +173,21 @@ def test_what_cannot_be_drawn_leaves_a_sentence_and_a_code(arguments, code, said
     answer = preview(*arguments)
     assert answer.code == code
     assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+    assert "blocks[" not in answer.err  # nobody wrote a definition here
+
+
+def test_distances_are_counted_from_the_instant_that_was_asked_about():
+    closed = preview("--hours", "mon-fri 09:00-17:00", "--from", "2020-01-03T05:00")
+    assert "2020-01-03T09:00:00+00:00 (in 4 h)" in closed.out
+    opened = preview("--hours", "mon-fri 09:00-17:00", "--from", "2020-01-03T15:30")
+    assert "until Fri 2020-01-03T17:00:00+00:00 (in 1 h 30 min)" in opened.out
+    fires = detent("calendar", "cron", "0 9 * * *", "--from", "2020-01-03", "-n", 1)
+    assert "in 9 h" in fires.out
+
+
+def test_the_step_is_optional_in_the_usage():
+    assert "detent calendar preview [OPTIONS] [FILE] [STEP]" in preview("--help").out
 
 
 def test_the_next_fires_of_a_cron_expression_are_listed():
@@ -185,5 +215,5 @@ def test_the_next_fires_of_a_cron_expression_are_listed():
 )
 def test_an_expression_that_never_fires_is_refused(arguments, said):
     answer = detent("calendar", "cron", *arguments)
-    assert answer.code == exits.NO
+    assert answer.code == exits.USAGE
     assert said in answer.err

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from detent.bootstrap.desk import EngineDesk
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.freshness import keep_fresh, no_client
+from detent.bootstrap.freshness import guarded_post, keep_fresh
 from detent.model.errors import StoreError
 from detent.web.api.access import Access
 from detent.web.api.app import Api
@@ -45,21 +45,21 @@ def serve(
     engine: Engine,
     settings: ServeSettings,
     ready: Callable[[str], None] = lambda _url: None,
-    post: Post = no_client,
 ) -> None:
     """Answer requests until a signal asks to stop; then finish what was begun."""
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    with Server(engine, settings, post) as server, loops as runner:
+    with Server(engine, settings) as server, loops as runner:
         runner.run(_until_signal(server, ready))
 
 
 class Server:
     """An engine behind a listening socket; `run` it on an event loop, `stop` it from anywhere.
 
-    `post` sends a form to the provider of a token that is to be refreshed.
+    `post` sends a form to the provider of a token that is to be refreshed; without one that is done
+    by the guarded client, which goes where the engine's settings let it.
     """
 
-    def __init__(self, engine: Engine, settings: ServeSettings, post: Post = no_client) -> None:
+    def __init__(self, engine: Engine, settings: ServeSettings, post: Post | None = None) -> None:
         check_exposure(settings)
         self._listening = listen(settings.host, settings.port)
         host, port = self._listening.getsockname()[:2]
@@ -67,7 +67,7 @@ class Server:
         self._desk = EngineDesk(engine)
         self.api = make_api(self._desk, settings.api)
         self._server = _Server(_config(self.api))
-        self._post = post
+        self._post = post or guarded_post(engine._parts.settings)  # noqa: SLF001 - of the same layer
 
     async def run(self) -> None:
         """Answer requests until told to stop; requests under way are answered first."""

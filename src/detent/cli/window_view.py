@@ -15,6 +15,7 @@ from detent.cli.times import relative
 
 _QUARTER = dt.timedelta(minutes=15)
 _QUARTERS = 96
+_DAY_MINUTES = 1_440
 _FULL, _FIRST, _SECOND, _NONE, _GONE = "█", "▌", "▐", "·", " "
 _PLAIN = {_FULL: "#", _FIRST: "+", _SECOND: "+", _NONE: ".", _GONE: " "}
 _RULER = "".join(f"{hour:<6}" for hour in range(0, 24, 3)) + "24"
@@ -25,7 +26,7 @@ class Preview(Struct, frozen=True, kw_only=True):
 
     zone: str
     start_ms: int
-    now_ms: int
+    today: dt.date
     days: list[Day]
     open: bool
     closes_ms: int | None
@@ -36,11 +37,11 @@ def draw(screen: Screen, found: Preview) -> None:
     """Print the picture, and when the windows open next."""
     screen.line(Cell(found.zone, "bold"), Cell(f"   zones {tzdata_version()}", "bright_black"))
     screen.line(Cell(f"{'':14}  {_RULER}", "bright_black"))
-    today = local_of(found.now_ms, found.zone).date()
     for day in found.days:
-        style = "bold" if day.date == today else ""
+        style = "bold" if day.date == found.today else ""
         bar = [_cell(screen, each) for each in _bar(day, found.zone)]
-        screen.line(Cell(f"{day.date:%a %Y-%m-%d}  ", style), *_joined(bar), *_notes(day, found))
+        head: list[str | Cell] = [Cell(f"{day.date:%a %Y-%m-%d}  ", style), *_joined(bar), "  "]
+        screen.hanging(head, *_notes(day, found))
     screen.line()
     screen.facts(_verdict(found))
 
@@ -83,10 +84,13 @@ def _joined(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _notes(day: Day, found: Preview) -> Iterator[Cell]:
+    if not day.exists:
+        yield Cell("  does not exist here", "yellow")
+        return
     spans = ", ".join(
         f"{_time(start, found.zone)}-{_time(end, found.zone, day)}" for start, end in day.open
     )
-    yield Cell(f"  {spans}" if spans else "  closed", "" if spans else "bright_black")
+    yield Cell(spans or "closed", "" if spans else "bright_black")
     if day.holiday:
         yield Cell("  holiday", "magenta")
     if day.jump is not None:
@@ -95,7 +99,8 @@ def _notes(day: Day, found: Preview) -> Iterator[Cell]:
 
 def _told(jump: Jump) -> str:
     way = "on" if jump.minutes > 0 else "back"
-    return f"clock goes {way}, {jump.before:%H:%M} to {jump.after:%H:%M}"
+    form = "%H:%M" if abs(jump.minutes) < _DAY_MINUTES else "%a %H:%M"
+    return f"clock goes {way}, {jump.before:{form}} to {jump.after:{form}}"
 
 
 def _time(ms: int, zone: str, ending: Day | None = None) -> str:
@@ -116,9 +121,9 @@ def _verdict(found: Preview) -> Iterator[tuple[str, str | Cell]]:
 
 
 def _when(ms: int, found: Preview) -> str:
-    return (
-        f"{local_of(ms, found.zone):%a} {iso_local(ms, found.zone)} ({relative(ms, found.now_ms)})"
-    )
+    """An instant with its distance from the one that was asked about."""
+    distance = relative(ms, found.start_ms)
+    return f"{local_of(ms, found.zone):%a} {iso_local(ms, found.zone)} ({distance})"
 
 
 def listed(found: Preview) -> dict[str, Any]:
@@ -136,6 +141,7 @@ def listed(found: Preview) -> dict[str, Any]:
                 "date": day.date.isoformat(),
                 "open": [[iso_local(start, zone), iso_local(end, zone)] for start, end in day.open],
                 "holiday": day.holiday,
+                "exists": day.exists,
                 "clock_change_minutes": day.jump.minutes if day.jump else 0,
             }
             for day in found.days

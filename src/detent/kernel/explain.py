@@ -7,11 +7,13 @@ does. It is read from the same dues that the kernel fires.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from detent.kernel.blocks.person import choices_of, signal_name
+from detent.kernel.cron_words import instant, schedule_words
+from detent.kernel.effect_words import late_words, worker_words
+from detent.kernel.explain_gate import freed, held, joining, left_to_others
 from detent.kernel.gate.forecast import Forecast
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
@@ -29,18 +31,6 @@ RESOLUTIONS = (
     "again: try to find out, or call, once more",
 )
 _CHANGES = {"events": "an event, or a step that waits for one"}
-_HELD = {
-    "limit": "is deferred by the rate limit {}",
-    "pool": "is deferred until the pool {} has a resource with capacity",
-    "resource": "is deferred until its resource {} has capacity",
-    "key": "waits for its turn under the concurrency key {}",
-}
-_FREED = {
-    "pool": "a resource that is added, enabled or given capacity",
-    "resource": "its resource, once it is enabled or given capacity",
-    "key": "the end, or the next wait, of an instance that holds the key",
-}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WaitExplained(Struct, frozen=True, kw_only=True):
@@ -53,6 +43,7 @@ class WaitExplained(Struct, frozen=True, kw_only=True):
     due: int | None
     text: str
     released_by: tuple[str, ...]
+    why: str = ""  # the text without its place and its beginning
 
 
 class EffectExplained(Struct, frozen=True, kw_only=True):
@@ -82,6 +73,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     effects: tuple[EffectExplained, ...]
     earliest: int | None  # the tick at which it moves by itself; None: only an input moves it
     earliest_ms: int | None
+    not_before_ms: int | None = None  # of one that others must let go on, if that much is known
     pause_requested: bool = False
     cancel_requested: bool = False
     paused_reason: str = ""
@@ -112,6 +104,7 @@ def explain(
         effects=effects,
         earliest=earliest,
         earliest_ms=None if earliest is None else timing.ms_of(earliest),
+        not_before_ms=_not_before_ms(earliest, timing, forecasts or {}),
         pause_requested=snapshot.pause_requested,
         cancel_requested=snapshot.cancel_requested,
         paused_reason=snapshot.paused_reason,
@@ -122,8 +115,15 @@ def explain(
 
 def _earliest(snapshot: Snapshot, tick: int, forecasts: Mapping[int, Forecast]) -> int | None:
     due = next_due(snapshot, tick)
-    called = [each.at for each in forecasts.values() if each.at is not None]
+    called = [each.at for each in forecasts.values() if each.at is not None and each.joins is None]
     return min(([] if due is None else [due]) + called, default=None)
+
+
+def _not_before_ms(
+    earliest: int | None, timing: Timing, forecasts: Mapping[int, Forecast]
+) -> int | None:
+    known = [each.not_before for each in forecasts.values() if each.not_before is not None]
+    return timing.ms_of(min(known)) if known and earliest is None else None
 
 
 class _Speaker:
@@ -140,9 +140,8 @@ class _Speaker:
         self.timing = timing
 
     def at(self, tick: int) -> str:
-        """An instant for people: UTC, to the millisecond."""
-        moment = _EPOCH + timedelta(milliseconds=self.timing.ms_of(tick))
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        """The instant of a tick."""
+        return instant(self.timing.ms_of(tick))
 
     def summary(self, waits: tuple[WaitExplained, ...], earliest: int | None) -> str:
         """One or a few sentences."""
@@ -159,11 +158,9 @@ class _Speaker:
         texts = [wait.text for wait in waits]
         said = "; ".join(texts[:3]) if texts else "Nothing is open"
         more = f"; and {len(texts) - 3} more" if len(texts) > 3 else ""  # noqa: PLR2004
-        end = (
-            f" By itself it moves at {self.at(earliest)}."
-            if earliest is not None
-            else (" Only an input moves it.")
-        )
+        end = left_to_others(self.forecasts.values(), self.at) or " Only an input moves it."
+        if earliest is not None:
+            end = f" By itself it moves at {self.at(earliest)}."
         return f"{said[0].upper()}{said[1:]}{more}.{end}{self._requests()}"
 
     def _paused(self, waits: tuple[WaitExplained, ...]) -> str:
@@ -211,18 +208,22 @@ class _Speaker:
         self, path: str, block: str, wait: Wait, where: tuple[Frame, Node] | None
     ) -> WaitExplained:
         label = _label(path, where[1]) if where is not None else "it"
+        if wait.kind == "cron":
+            label = f"schedule {self.snapshot.kv.get('id', path)!r}"
         text, released = self._words(label, wait, where)
         if where is not None and where[0].deadline is not None:
             deadline = self.at(where[0].deadline)
             released = (*released, f"its deadline at {deadline}, which fails it")
+        told = self.forecasts.get(wait.token)
         return WaitExplained(
             node=path,
             block=block,
             kind=wait.kind,
             since=wait.since,
-            due=wait.due if wait.token not in self.forecasts else self.forecasts[wait.token].at,
-            text=f"{text} since {self.at(wait.since)}",
+            due=wait.due if told is None or told.joins is not None else told.at,
+            text=f"{text} since {self.at(wait.since)}{joining(told, self.at)}",
             released_by=released,
+            why=self._words("", wait, where)[0].strip(),
         )
 
     def _words(
@@ -232,6 +233,8 @@ class _Speaker:
         match wait.kind:
             case "start":
                 return "it waits for its start time", due
+            case "later":
+                return "it was put off by a person", due
             case "delay":
                 return f"{label} waits for its delay", due
             case "sleep":
@@ -266,20 +269,15 @@ class _Speaker:
                     f"the end of instance {wait.name}",
                 )
             case "cron":
-                return _schedule(label, wait, due)
+                return schedule_words(self.snapshot.kv, wait, due)
             case _:
                 return self._call(label, wait)
 
     def _line(self, label: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
         """In line at the gate: which rule holds it, and when it is called."""
         told = self.forecasts.get(wait.token)
-        kind, _, key = (told.rule if told is not None and told.rule else wait.name).partition(":")
-        text = (
-            f"{label} {_HELD[kind].format(repr(key))}" if kind in _HELD else f"{label} is in line"
-        )
-        if told is None or told.at is None:
-            return text, (_FREED.get(kind, "the gate"),)
-        return text, (f"the gate at {self.at(told.at)}",)
+        rule = told.rule if told is not None and told.rule else wait.name
+        return f"{label} {held(rule, told)}", (freed(rule, told, self.at),)
 
     def _human(
         self, label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]
@@ -303,10 +301,18 @@ class _Speaker:
         if effect.state == "indeterminate":
             text = f"{label} waits for a person's decision on its call of {effect.handler}"
             return text, RESOLUTIONS
+        if effect.worker:
+            return f"{label} waits for {worker_words(effect)}", (self._report(effect),)
         due = effect_due(effect)
         outcome = f"the outcome of {effect.handler} (attempt {effect.attempt})"
-        late = () if due is None else (f"{_late(effect)} at {self.at(due)}",)
+        late = () if due is None else (f"{late_words(effect)} at {self.at(due)}",)
         return f"{label} waits for {outcome}", (outcome, *late)
+
+    def _report(self, effect: OpenEffect) -> str:
+        later = (
+            "" if effect.available is None else f", who may have it at {self.at(effect.available)}"
+        )
+        return f"the report of {worker_words(effect)}{later} (attempt {effect.attempt})"
 
     def _gate(self, path: str, frame: Frame, node: Node) -> WaitExplained:
         return WaitExplained(
@@ -345,7 +351,7 @@ class _Speaker:
         elif effect.state == "indeterminate":
             text += f"; nobody can tell whether it happened ({effect.reason}); a person must decide"
         if due is not None:
-            text += f"; {_late(effect)} at {self.at(due)}"
+            text += f"; {late_words(effect)} at {self.at(due)}"
         if effect.unwanted:
             text += "; its node was cancelled, so its outcome resumes nothing"
         return EffectExplained(
@@ -374,22 +380,3 @@ def _events(
 
 def _label(path: str, node: Node) -> str:
     return f"{node.kind.replace('_', ' ')} {path!r}"
-
-
-def _schedule(label: str, wait: Wait, due: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    match wait.name:
-        case "disabled":
-            return f"{label} is disabled and fires nothing", ("enabling it",)
-        case "over":
-            return f"{label} has no time left at which it fires", ("another expression for it",)
-        case _:
-            return f"{label} waits for its next fire", (*due, "a change of the schedule")
-
-
-def _late(effect: OpenEffect) -> str:
-    if effect.next_try is not None:
-        return "the next attempt to find out"
-    return {
-        "repeatable": "without an outcome it counts as failed",
-        "once": "without an outcome a person is asked",
-    }.get(effect.doubt, "without an outcome it is looked into")

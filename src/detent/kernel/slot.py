@@ -15,12 +15,12 @@ from detent.model.snapshot import Frame, Wait
 
 
 def wake_up(run: Run, why: str) -> None:
-    """Let a standing instance move, or stand in line for its concurrency key."""
+    """Let a standing instance move, unless it is put off or must wait for its concurrency key."""
     snapshot = run.snapshot
     if snapshot.state not in ("scheduled", "waiting"):
         return
     free = snapshot.concurrency is None or snapshot.dry_run
-    if free or snapshot.slot or _admitted(run):
+    if not in_line(snapshot) and (free or snapshot.slot or _admitted(run)):
         run.set_moving(why)
     else:
         run.held = True
@@ -82,10 +82,12 @@ def _admitted(run: Run) -> bool:
 
 
 def step_out(frame: Frame) -> None:
-    """A paused instance stands in nobody's way: it asks again when it is resumed."""
+    """A paused instance stands in nobody's way: it asks again when it is resumed.
+
+    It goes to the end of the line then, unless it was called before.
+    """
     if frame.wait is not None and frame.wait.kind in ("gate", "slot"):
         frame.wait = None
-        frame.back = True
         if frame.b:
             frame.phase = "answered"
     for lane in frame.lanes:

@@ -11,22 +11,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from detent.calendar import (
     Span,
     Window,
     business_instant,
-    closing,
+    holidays_of,
     instant_of,
     is_business_day,
     is_open,
     jittered,
-    last_closing,
     next_opening,
     tzdata_version,
 )
 from detent.kernel.failure import Failure
+from detent.kernel.gate.hours import Hours, Windows, digest_of, hours_of, just_missed, next_tick
 from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.model.definition import Delay, SendWindow
@@ -35,15 +35,7 @@ from detent.model.snapshot import Frame
 
 _DAY_MINUTES = 1_440
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_TRIES = 64  # openings looked at before windows count as shorter than a tick
-
-
-class Windows(NamedTuple):
-    """The send windows of a step, compiled for one zone of an instance."""
-
-    all: tuple[Window, ...]
-    late_ms: tuple[int, ...]
-    zones: str
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999
 
 
 def delay_due(run: Run, node: Node, frame: Frame, path: str) -> int | Failure:
@@ -52,12 +44,13 @@ def delay_due(run: Run, node: Node, frame: Frame, path: str) -> int | Failure:
     dated = delay.business_days_only or delay.fire_at_local is not None
     if not dated and delay.jitter is None:
         return run.after(delay.duration)
-    offset = 0 if delay.jitter is None else _offset(run, frame, path, delay.jitter)
+    point = _point(run, frame, path) if delay.jitter else 0
     if not dated:
+        offset = _picked(point, -(delay.jitter or 0), delay.jitter or 0)
         return run.after(max(0, delay.duration + offset))
     zone = delay.timezone or run.snapshot.timezone
     key = f"calendar:delay:{path}:{run.snapshot.generation}"
-    fact = _told(run, key, zone, lambda: {"ms": _target(run, node, zone, offset)})
+    fact = _told(run, key, zone, lambda: {"ms": _known(_target(run, node, zone, point))})
     return _refusal(fact) if "error" in fact else run.at_ms(fact["ms"])
 
 
@@ -78,12 +71,12 @@ def window_due(run: Run, node: Node, frame: Frame, path: str, wanted: int) -> in
     return None if fact["ms"] <= run.now_ms() else run.at_ms(fact["ms"])
 
 
-def window_closes(run: Run, node: Node) -> int | None:
-    """The first tick at which the windows, open now, are closed; None when they are not open."""
-    windows = _windows(run, node)
-    now = run.now_ms()
-    end = closing(windows.all, now) if is_open(windows.all, now) else None
-    return None if end is None else run.at_ms(end)
+def hours(run: Run, node: Node) -> tuple[str, Hours]:
+    """The windows of a step as a gate takes them, and their digest."""
+    zone = run.snapshot.timezone
+    _windows(run, node)
+    known: tuple[str, Hours] = node.windows[zone][1]
+    return known
 
 
 def _told(run: Run, key: str, zone: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -107,8 +100,9 @@ def _refusal(fact: dict[str, Any]) -> Failure:
 # delays ------------------------------------------------------------------------------------------
 
 
-def _target(run: Run, node: Node, zone: str, offset: int) -> int:
+def _target(run: Run, node: Node, zone: str, point: int) -> int:
     delay: Delay = node.block.delay
+    spread = delay.jitter or 0
     now = run.now_ms()
     if delay.fire_at_local is None:
         ms = now + delay.duration
@@ -116,19 +110,30 @@ def _target(run: Run, node: Node, zone: str, offset: int) -> int:
         local = datetime.fromisoformat(delay.fire_at_local)
         ms = max(now, instant_of(local, zone, delay.gap, delay.fold))
     if not delay.business_days_only:
-        return _on_tick(run, ms + offset)
+        return _on_tick(run, ms + _picked(point, -spread, spread))
     holidays = _holidays(run, node)
     ms = _on_tick(run, ms)
     moved = _on_tick(run, business_instant(ms, zone, holidays, delay.gap, delay.fold))
     while moved != ms:  # a tick may be the first of a day that is free again
         ms = moved
         moved = _on_tick(run, business_instant(ms, zone, holidays, delay.gap, delay.fold))
-    if offset:
-        ms = max(now, jittered(ms, offset, zone, holidays))
+    if spread:
+        first = max(now, jittered(ms, -spread, zone, holidays))
+        last = max(first, jittered(ms, spread, zone, holidays))
+        # Between them lies another day where the wall clock goes back over midnight.
+        ms = max(now, jittered(ms, _picked(point, first, last) - ms, zone, holidays))
         moved = _on_tick(run, ms)
         if moved != ms and not is_business_day(moved, zone, holidays):
             return moved - run.facts.resolution_ms
         return moved
+    return ms
+
+
+def _known(ms: int) -> int:
+    """An instant that can be told as a date of UTC."""
+    if ms > _LAST_MS:
+        message = "expected a time before the year 10000 in UTC; name an earlier one"
+        raise RequestError("calendar.date", message)
     return ms
 
 
@@ -138,22 +143,20 @@ def _on_tick(run: Run, ms: int) -> int:
 
 def _holidays(run: Run, node: Node) -> frozenset[str]:
     """The step's and its country's, and those of the instance's config."""
-    config = run.snapshot.config
-    named = config.get("holidays") if isinstance(config, dict) else None
-    if named is None:
-        return node.holidays
-    if not isinstance(named, list) or any(type(date) is not str for date in named):
-        message = "expected config.holidays to be a list of dates YYYY-MM-DD; correct it"
-        raise RequestError("calendar.date", message)
-    return node.holidays.union(named)
+    named = holidays_of(run.snapshot.config)
+    return node.holidays.union(named) if named else node.holidays
 
 
-def _offset(run: Run, frame: Frame, path: str, spread: int) -> int:
-    """Within plus or minus the spread, from the instance and the place alone."""
+def _point(run: Run, frame: Frame, path: str) -> int:
+    """A number from the instance and the place alone."""
     snapshot = run.snapshot
     words = (snapshot.seed, snapshot.id, path, str(frame.n), str(snapshot.generation))
-    point = hashlib.sha256("\x00".join(words).encode()).digest()[:8]
-    return int.from_bytes(point, "big") % (2 * spread + 1) - spread
+    return int.from_bytes(hashlib.sha256("\x00".join(words).encode()).digest()[:8], "big")
+
+
+def _picked(point: int, first: int, last: int) -> int:
+    """The number of a range that a point stands for."""
+    return first + point % (last - first + 1)
 
 
 # windows -----------------------------------------------------------------------------------------
@@ -164,51 +167,29 @@ def _verdict(run: Run, node: Node, wanted: int) -> dict[str, Any]:
     now = run.now_ms()
     if is_open(windows.all, now):
         return {"ms": now, "zone": windows.zones}
-    if any(windows.late_ms) and _just_missed(run, windows, wanted):
+    if just_missed(windows, now) and _had_a_chance(run, windows, wanted):
         return {"ms": now, "zone": windows.zones, "late": True}
-    return {"ms": _next_tick(run, windows, now), "zone": windows.zones}
+    opens = next_tick(windows, now, lambda ms: _on_tick(run, ms))
+    return {"ms": opens, "zone": windows.zones}
 
 
-def _next_tick(run: Run, windows: Windows, ms: int) -> int | None:
-    """The instant of the first tick at which the windows are open."""
-    for _ in range(_TRIES):
-        opening = next_opening(windows.all, ms)
-        if opening is None:
-            return None
-        ms = _on_tick(run, opening)
-        if is_open(windows.all, ms):
-            return ms
-    return None
-
-
-def _just_missed(run: Run, windows: Windows, wanted: int) -> bool:
-    now = run.now_ms()
+def _had_a_chance(run: Run, windows: Windows, wanted: int) -> bool:
     chance = next_opening(windows.all, run.ms_of(wanted))
-    if chance is None or chance > now:
-        return False
-    for window, late_ms in zip(windows.all, windows.late_ms, strict=True):
-        if not is_open((window,), now):
-            closed = last_closing((window,), now)
-            if closed is None or now - closed >= late_ms:
-                return False
-    return True
+    return chance is not None and chance <= run.now_ms()
 
 
 def _windows(run: Run, node: Node) -> Windows:
     zone = run.snapshot.timezone
-    windows: Windows | None = node.windows.get(zone)
-    if windows is None:
+    known: tuple[Windows, tuple[str, Hours]] | None = node.windows.get(zone)
+    if known is None:
         named = node.block.send_window
         named = named if isinstance(named, tuple) else (named,)
         calendars = run.program.definition.body.calendars
         compiled = tuple(compile_window(window, zone, calendars) for window in named)
-        windows = Windows(
-            compiled,
-            tuple(window.send_late_within for window in named),
-            ", ".join(dict.fromkeys(window.zone for window in compiled)),
-        )
-        node.windows[zone] = windows
-    return windows
+        windows = Windows(compiled, tuple(window.send_late_within for window in named))
+        stored = hours_of(windows)
+        known = node.windows[zone] = (windows, (digest_of(stored), stored))
+    return known[0]
 
 
 def compile_window(

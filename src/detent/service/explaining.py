@@ -7,32 +7,40 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from detent.kernel.explain import RESOLUTIONS, Explanation, explain
-from detent.kernel.gate.forecast import Forecast, forecast
+from detent.kernel.foresight import coming_asks
+from detent.kernel.gate.forecast import Forecast, forecast, forecast_ask
 from detent.kernel.gate.meters import Timing as GateTiming
 from detent.kernel.ledger import effect_due
+from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.places import frontier
-from detent.kernel.recording import program_of
+from detent.kernel.survey import next_due
 from detent.model.errors import RequestError
+from detent.model.ids import work_id
 from detent.ports.store import Page
 from detent.runtime.gates import open_gate
 from detent.service.reading import (
-    StoredPrograms,
     check_tenant,
     find_instance,
+    program_for,
     read_snapshot,
     timing_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from detent.kernel.gate.gate import Gate
     from detent.kernel.program import Node
     from detent.kernel.recording import Timing
     from detent.model.snapshot import Frame, OpenEffect, Snapshot
-    from detent.ports.store import InstanceRow, Store
+    from detent.ports.store import Flight, InstanceRow, Store
 
 APPROVALS_LIMIT = 1_000
 _PAGE = 500
+_GATE_ROUNDS = 2_000  # instants at which a gate calls that a list looks ahead
+_GATE_ROOM = 10_000
+_HOLDERS = 100  # of a concurrency key, that are looked at
+_STILL = (*TERMINAL, "paused")
 _YES_NO = (("Yes", "yes"), ("No", "no"))
 
 
@@ -91,7 +99,7 @@ def explain_instance(
             earliest=None,
             earliest_ms=None,
         )
-    program = program_of(StoredPrograms(store), snapshot.definition)
+    program = program_for(store, snapshot)
     if tick is None:
         tick = max((each.tick for each in store.partitions() if each.p == row.p), default=0)
     timing = timing_of(store)
@@ -99,14 +107,67 @@ def explain_instance(
 
 
 def forecasts(store: Store, snapshot: Snapshot, timing: Timing, tick: int) -> dict[int, Forecast]:
-    """When each ticket of an instance is called, as its tenant's gate stands now."""
+    """When each ticket of an instance is called, as its tenant's gate stands now.
+
+    Also what becomes of the tickets to come, of steps that wait for an instant first.
+    """
     told: dict[int, Forecast] = {}
     for token in snapshot.tickets:
-        gate = open_gate(
-            store, snapshot.tenant, GateTiming(timing.epoch_ms, timing.resolution_ms), tick
-        )
-        told[token] = forecast(gate, f"{snapshot.id}:{token}", tick)
+        gate = _gate(store, snapshot.tenant, timing, tick)
+        found = forecast(gate, f"{snapshot.id}:{token}", tick)
+        if found.holders:
+            found = found._replace(not_before=_released(store, found.holders, timing, tick))
+        told[token] = found
+    if snapshot.state in _STILL:
+        return told
+    program = program_for(store, snapshot)
+    for each in coming_asks(program, snapshot, timing):
+        gate = _gate(store, snapshot.tenant, timing, tick)
+        later = forecast_ask(gate, each.ask, tick, each.tick)
+        if later is not None:
+            told[each.token] = later
     return told
+
+
+def _gate(store: Store, tenant: str, timing: Timing, tick: int) -> Gate:
+    return open_gate(store, tenant, GateTiming(timing.epoch_ms, timing.resolution_ms), tick)
+
+
+def _released(store: Store, holders: Sequence[str], timing: Timing, tick: int) -> int | None:
+    """A tick before which no holder of a key moves by itself; None when that is not known."""
+    first: list[int] = []
+    for id in holders[:_HOLDERS]:
+        row = store.instance(id)
+        snapshot = None if row is None else read_snapshot(store, row)
+        if snapshot is None or snapshot.effects or len(holders) > _HOLDERS:
+            return None  # an outcome may come at any time
+        due = next_due(snapshot, tick)
+        first += [] if due is None else [due]
+        for token in snapshot.tickets:
+            called = forecast(_gate(store, snapshot.tenant, timing, tick), f"{id}:{token}", tick)
+            first += [] if called.at is None else [called.at]
+    return min(first, default=None)
+
+
+def gate_calls(store: Store, tenant: str, instances: frozenset[str]) -> dict[str, int]:
+    """When a tenant's gate calls those of the instances that stand in line there.
+
+    It is so if nothing else happens; what is too far ahead is left out.
+    """
+    meta = store.meta()
+    tick = max((each.tick for each in store.partitions()), default=0)
+    gate = open_gate(store, tenant, GateTiming(meta.epoch_ms, meta.resolution_ms), tick)
+    found: dict[str, int] = {}
+    for _ in range(_GATE_ROUNDS):
+        due = gate.next_due()
+        if due is None or len(found) == len(instances):
+            break
+        tick = max(due, tick)
+        for call in gate.call(tick, _GATE_ROOM):
+            if call.instance in instances:
+                found.setdefault(call.instance, tick)
+            gate.take(f"{call.instance}:{call.token}", tick)
+    return found
 
 
 def approvals(
@@ -162,7 +223,7 @@ def _questions(store: Store, row: InstanceRow) -> list[Approval]:
     snapshot = read_snapshot(store, row)
     if snapshot is None:
         return []
-    program = program_of(StoredPrograms(store), snapshot.definition)
+    program = program_for(store, snapshot)
     timing = timing_of(store)
     name = program.definition.name
     return [
@@ -203,9 +264,16 @@ def _approval(
 def _calls(store: Store, row: InstanceRow, snapshot: Snapshot) -> list[OpenCall]:
     flights = store.flights([effect.key for effect in snapshot.effects])
     return [
-        _call(row, effect, called=effect.key in flights and flights[effect.key].dispatcher != "")
-        for effect in snapshot.effects
+        _call(row, effect, called=_begun(store, flights, effect)) for effect in snapshot.effects
     ]
+
+
+def _begun(store: Store, flights: Mapping[str, Flight], effect: OpenEffect) -> bool:
+    """Whether somebody may be performing it: a start mark, or a worker's claim."""
+    if effect.worker:
+        item = store.work.item(work_id(effect.key))
+        return item is not None and item.state == "claimed"
+    return effect.key in flights and flights[effect.key].dispatcher != ""
 
 
 def _call(row: InstanceRow, effect: OpenEffect, *, called: bool) -> OpenCall:

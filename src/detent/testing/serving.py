@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.freshness import no_client
 from detent.bootstrap.serving import Server, ServeSettings
 from detent.service.refreshing import Post
 from detent.web.api.settings import ApiSettings
@@ -18,7 +17,7 @@ _STOP_S = 10.0
 
 @contextmanager
 def serving(
-    engine: Engine, api: ApiSettings | None = None, post: Post = no_client
+    engine: Engine, api: ApiSettings | None = None, post: Post | None = None
 ) -> Iterator[str]:
     """Serve an engine; the address of the server. `post` refreshes tokens."""
     settings = ServeSettings(port=0, api=api or ApiSettings())

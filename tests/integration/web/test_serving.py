@@ -8,6 +8,9 @@ import json
 import logging
 import socket
 import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs
 
 import httpx2
 import pytest
@@ -17,9 +20,9 @@ from detent.bootstrap import freshness
 from detent.bootstrap.desk import EngineDesk
 from detent.bootstrap.server_settings import ServerSettings
 from detent.bootstrap.serving import listen
-from detent.cli.serving import open_engine, serve_settings
+from detent.cli.serving import open_engine
 from detent.model.errors import DetentError
-from detent.service.credentials import NewCredential, create_credential, get_credential, secret_of
+from detent.service.credentials import NewCredential, create_credential, secret_of
 from detent.testing.serving import serving
 from detent.web.api.settings import ApiSettings
 from tests.integration.web.house import ROOT, VAULT
@@ -36,7 +39,7 @@ def test_answers_are_not_held_back_to_be_sent_together():
 # tokens
 
 
-def soon(store, parts):
+def soon(store, parts, url="https://auth.example.com/token"):
     """A credential that expires in a minute."""
     expires = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=1)
     new = NewCredential(
@@ -46,7 +49,7 @@ def soon(store, parts):
         kind="oauth2",
         tenant_id="acme",
         expires_at=expires,
-        refresh_url="https://auth.example.com/token",
+        refresh_url=url,
         refresh_token=AGAIN,
     )
     return create_credential(store, parts.safe, None, new, parts.now_ms())
@@ -87,27 +90,81 @@ def test_a_server_refreshes_tokens_that_expire_soon(tmp_path):
         assert value == FRESH
 
 
+@contextmanager
+def provider_on_loopback(answer, status=200):
+    """A provider that really listens; its address, and the forms it was sent."""
+    forms = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            length = int(self.headers["content-length"])
+            forms.append(parse_qs(self.rfile.read(length).decode()))
+            self.send_response(status)
+            self.send_header("location", "http://127.0.0.1:1/")
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, *_args):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listening.server_port}/token", forms
+        finally:
+            listening.shutdown()
+
+
+def refreshed(engine, url):
+    """Let a server look once for what is to be refreshed at a URL; the value it leaves."""
+    parts = engine._parts
+    safe = parts.safe._replace(internal_urls=True)
+
+    def keep(store):
+        made = soon(store, parts, url)
+        assert made.refresh_url == url
+
+    parts.safe = safe
+    parts.write(keep)
+    desk = EngineDesk(engine)
+    try:
+        asyncio.run(freshness.refresh_once(desk, freshness.guarded_post(parts.settings)))
+    finally:
+        desk.close()
+    return parts.read(lambda store: secret_of(store, safe, "acme", "mail", 0))
+
+
+def test_the_guarded_client_brings_a_new_token(tmp_path):
+    with (
+        provider_on_loopback({"access_token": FRESH}) as (url, forms),
+        Engine(tmp_path / "s.db", vault_key=VAULT, allow_internal_urls=True) as engine,
+    ):
+        assert refreshed(engine, url) == FRESH
+        assert forms == [{"grant_type": ["refresh_token"], "refresh_token": [AGAIN]}]
+
+
 @pytest.mark.parametrize(
-    ("post", "words"),
-    [(freshness.no_client, "no client"), (Provider(500).post, "status 500")],
+    ("settings", "status", "words"),
+    [
+        ({}, 200, "not public"),  # nothing is sent to an address inside
+        ({"allow_internal_urls": True}, 500, "status 500"),
+        ({"allow_internal_urls": True}, 307, "status 307"),  # nor on to somebody else
+    ],
 )
 def test_a_token_that_cannot_be_refreshed_is_said_in_the_log_and_stays(
-    tmp_path, caplog, post, words
+    tmp_path, caplog, settings, status, words
 ):
     caplog.set_level(logging.DEBUG)
-    with Engine(tmp_path / "s.db", vault_key=VAULT) as engine:
-        parts = engine._parts
-        before = parts.write(lambda store: soon(store, parts))
-        desk = EngineDesk(engine)
-        try:
-            asyncio.run(freshness.refresh_once(desk, post))
-        finally:
-            desk.close()
-        assert parts.read(lambda store: get_credential(store, None, "mail")) == before
+    with (
+        provider_on_loopback({"access_token": FRESH}, status) as (url, forms),
+        Engine(tmp_path / "s.db", vault_key=VAULT, **settings) as engine,
+    ):
+        assert refreshed(engine, url) == TOKEN
+        assert len(forms) == len(settings)
     assert "credential mail was not refreshed" in caplog.text
     assert words in caplog.text
-    assert TOKEN not in caplog.text
-    assert AGAIN not in caplog.text
+    for secret in (TOKEN, AGAIN, FRESH):
+        assert secret not in caplog.text
 
 
 def test_a_store_that_cannot_be_read_stops_nothing(caplog):
@@ -121,7 +178,7 @@ def test_a_store_that_cannot_be_read_stops_nothing(caplog):
         def look(self, _use):
             raise OSError(TOKEN)
 
-    asyncio.run(freshness.refresh_once(Broken(), freshness.no_client))
+    asyncio.run(freshness.refresh_once(Broken(), Provider().post))
     assert "credentials could not be refreshed: OSError" in caplog.text
     assert TOKEN not in caplog.text
 
@@ -160,6 +217,10 @@ def test_a_key_that_is_none_is_refused_and_not_told(tmp_path, wrong):
     assert VAULT not in str(refused.value)
 
 
-def test_whether_tokens_may_go_to_private_addresses_is_a_setting():
-    assert serve_settings(ServerSettings()).api.internal_urls is False
-    assert serve_settings(ServerSettings(allow_internal_urls=True)).api.internal_urls is True
+def test_whether_tokens_may_go_to_private_addresses_is_a_setting(tmp_path):
+    for allowed in (False, True):
+        told = ServerSettings(
+            db=str(tmp_path / "s.db"), writer="thread", allow_internal_urls=allowed
+        )
+        with open_engine(told, [], None) as engine:
+            assert engine._parts.safe.internal_urls is allowed

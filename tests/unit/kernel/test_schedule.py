@@ -80,7 +80,7 @@ def test_a_schedule_whose_times_are_over_stands_for_ever():
     world = Scheduled("0 0 1 1 1 ? 1970")
     world.at_ms(HOUR_MS)
     assert (world.fires(), world.decision.due, world.state) == ([HOUR_MS], None, "waiting")
-    assert told(world).summary.startswith("Schedule 'cron' has no time left at which it fires")
+    assert told(world).summary.startswith("Schedule 's1' has no time left at which it fires")
 
 
 def test_a_start_with_an_impossible_schedule_fails_and_does_not_break():
@@ -160,7 +160,10 @@ def test_cancel_previous_cancels_what_runs_and_then_starts():
     world.at_ms(HOUR_MS)
     decision = world.at_ms(2 * HOUR_MS)
     first, second = world.children
-    assert [message.id for message in decision.messages] == [f"cancel:{first}", f"start:{second}"]
+    assert [message.id for message in decision.messages] == [
+        f"cancel:{first}:{2 * HOUR_MS}",
+        f"start:{second}",
+    ]
     assert (world.snap(first).state, world.snap(second).state) == ("cancelled", "waiting")
     assert world.kept["running"] == [second]
     assert "skipped_fires" not in world.kept

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from detent.service.desk import Desk
-    from detent.service.vault import Safe
 
 DEFAULT_TENANT = "default"
 
@@ -100,11 +99,6 @@ class Call:
                 "tenant_id query parameter is required, or the header X-Tenant-Id",
             )
         return found
-
-    @property
-    def safe(self) -> Safe:
-        """What secrets are kept with, and where the settings let them be sent."""
-        return self.desk.safe()._replace(internal_urls=self.server.internal_urls)
 
     def fresh_id(self) -> str:
         """A new id; under an Idempotency-Key the same one again when the request comes again."""
