@@ -80,7 +80,8 @@ class Parts:
         self._ids = FreshIds()
         self.watch = Watch()
         self.figures: dict[str, int] = {}
-        self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
+        vault = vault_of(settings.vault_key, settings.vault_old_keys)
+        self.safe = Safe(vault, internal_urls=settings.allow_internal_urls)
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)

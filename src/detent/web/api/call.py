@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
+from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
+from detent.web.api.known_keys import KnownKeys
 from detent.web.api.meters import Meters
 from detent.web.api.settings import ApiSettings
 from detent.web.api.streams import Streams
@@ -36,6 +38,8 @@ class House(Struct, frozen=True):
     settings: ApiSettings
     sequences: KnownSequences
     description: Any
+    keys: KnownKeys
+    peers: PeerRates
     streams: Streams
     meters: Meters
 
@@ -48,8 +52,10 @@ class Call:
         "description",
         "desk",
         "id_seed",
+        "keys",
         "meters",
         "path",
+        "peers",
         "principal",
         "query",
         "request",
@@ -64,6 +70,8 @@ class Call:
         self.server = house.settings
         self.sequences = house.sequences
         self.description = house.description
+        self.keys = house.keys
+        self.peers = house.peers
         self.streams = house.streams
         self.meters = house.meters
         self.principal = Principal()

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT
 from starlette.responses import Response
 
 from detent.web.api.call import Call
@@ -68,12 +68,8 @@ async def document(call: Call) -> Response:
 
 
 def _shapes(routes: Sequence[Route]) -> list[Any]:
-    found: dict[str, Any] = {}
-    for route in routes:
-        for shape in (route.takes, *route.gives.values()):
-            if isinstance(shape, type) and issubclass(shape, Struct):
-                found[shape.__name__] = shape
-    return list(found.values())
+    shapes = [shape for route in routes for shape in (route.takes, *route.gives.values())]
+    return [shape for shape in shapes if shape is not None and shape is not Any]
 
 
 def _operation(route: Route) -> dict[str, Any]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    api_keys,
     changes,
+    checkpoints,
+    credentials,
     crons,
     deliveries,
     docs_page,
@@ -13,13 +16,16 @@ from detent.web.api import (
     following,
     health,
     histories,
+    inbound,
     instances,
     limits,
     metrics,
     openapi,
     sequences,
+    sessions,
     signals,
     templates,
+    triggers,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +45,12 @@ TABLES = (
     crons.table,
     events.table,
     deliveries.table,
+    checkpoints.table,
+    sessions.table,
+    triggers.table,
+    inbound.table,
+    credentials.table,
+    api_keys.table,
     openapi.table,
     docs_page.table,
 )
