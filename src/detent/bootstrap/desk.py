@@ -7,6 +7,8 @@ since SQLite has one writer at a time anyway. Answers of the writer come back to
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +84,10 @@ class EngineDesk:
     def workers(self) -> bool:
         """Whether steps of unknown handlers wait for external workers."""
         return False
+
+    def here(self) -> tuple[str, int]:
+        """The host and the process id of this node."""
+        return socket.gethostname(), os.getpid()
 
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""

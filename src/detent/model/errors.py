@@ -90,6 +90,8 @@ CODES: dict[str, str] = {
     "session.invalid": "A field of the session is wrong or out of range.",
     "session.closed": "The session takes no new instances: it is paused, completed or expired.",
     "checkpoint.not_found": "The instance has no checkpoint.",
+    "record.not_found": "The tenant has no such rule, pin, push target or command.",
+    "record.exists": "There is one for the same handler, queue or id already.",
     "record.limit": "The tenant, or the owner, has as many of these as there may be.",
     "webhook.invalid": "A webhook's URL, events, secret or number in the settings cannot be used.",
     "webhook.not_found": "There is no such delivery of a webhook.",

@@ -75,6 +75,9 @@ class Desk(Protocol):
     def workers(self) -> bool:
         """Whether steps of unknown handlers wait for external workers."""
 
+    def here(self) -> tuple[str, int]:
+        """The host and the process id of this node."""
+
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""
 
