@@ -21,6 +21,7 @@ Space = Literal[
     "wait",
     "definition",
     "work",
+    "attempt",  # a line in the history of a task
 ]
 
 SYSTEM = "detent"  # the namespace of the engine's own instances

@@ -43,6 +43,7 @@ _STATUS: Final[dict[str, int]] = {
     "request.rate": 429,
     "cron.exists": 409,
     "engine.closed": 503,
+    "work.checkpoint": 409,
     "invariant.broken": 500,
 }
 _BY_REASON: Final[dict[str, int]] = {

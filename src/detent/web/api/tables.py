@@ -15,6 +15,7 @@ from detent.web.api import (
     sequences,
     signals,
     templates,
+    workers,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ TABLES = (
     templates.table,
     limits.table,
     crons.table,
+    workers.table,
     openapi.table,
     docs_page.table,
 )
