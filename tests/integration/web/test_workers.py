@@ -10,6 +10,7 @@ import pytest
 
 from detent.model.limits import CHECKPOINT_BYTES
 from tests.integration.web.house import house, step
+from tests.integration.web.worker_calls import events, listed, polled, report, started, state_of
 
 pytestmark = pytest.mark.req("SEQ-HND-3")
 
@@ -49,41 +50,6 @@ def hasty(tmp_path_factory):
     path = tmp_path_factory.mktemp("hasty") / "s.db"
     with house(path, workers=True, resolution_ms=10, work_stale_ms=250) as made:
         yield made
-
-
-@pytest.fixture
-def job():
-    """A handler's name that nobody else uses."""
-    return f"job-{uuid.uuid4().hex[:8]}"
-
-
-def started(server, *steps, data=None, tenant="acme"):
-    """An instance that stands at its worker."""
-    made = server.instance(server.sequence(*steps, tenant=tenant), data, tenant=tenant)
-    server.settle(made, "waiting")
-    return made
-
-
-def polled(server, job, worker="w1", *, tenant="acme", path="/workers/tasks/poll", **more):
-    body = {"handler_name": job, "worker_id": worker, **more}
-    answer = server.post(path, body, tenant=tenant)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def report(server, task, what, worker="w1", *, tenant="acme", **more):
-    body = {"worker_id": worker, "claim_epoch": task["claim_epoch"], **more}
-    return server.post(f"/workers/tasks/{task['id']}/{what}", body, tenant=tenant)
-
-
-def events(server, task):
-    return [
-        line["event"] for line in server.get(f"/workers/tasks/{task['id']}/attempts").json()
-    ]
-
-
-def state_of(server, instance):
-    return server.get(f"/instances/{instance}").json()["state"]
 
 
 # claiming ----------------------------------------------------------------------------------------
@@ -254,10 +220,10 @@ def test_a_retryable_failure_makes_a_new_task_at_once_until_the_attempts_are_use
     assert second["id"] != first["id"]
     assert (second["attempt"], second["claim_epoch"]) == (1, 1)
     assert second["resume_checkpoint"] == {"page": 3}
-    listed = {each["id"]: each for each in _listed(server, job)}
-    assert listed[first["id"]]["state"] == "failed"
-    assert listed[first["id"]]["error_message"] == "down"
-    assert listed[first["id"]]["error_retryable"] is True
+    found = {each["id"]: each for each in listed(server, job)}
+    assert found[first["id"]]["state"] == "failed"
+    assert found[first["id"]]["error_message"] == "down"
+    assert found[first["id"]]["error_retryable"] is True
     report(server, second, "fail", message="down again", retryable=True)
     assert server.settle(instance) == "failed"
     assert polled(server, job) == []
@@ -288,12 +254,13 @@ def test_a_permanent_failure_fails_a_flat_instance_and_is_caught_in_a_tree(serve
 
 def test_a_report_for_an_instance_that_was_cancelled_or_paused_is_taken(server, job):
     for word, state in (("cancel", "cancelled"), ("pause", "paused")):
-        instance = started(server, step("a", job))
+        instance = started(server, step("a", job), step("b", job))
         (task,) = polled(server, job)
-        server.post(f"/instances/{instance}/signals", {"signal_type": word})
-        server.settle(instance, state)
+        sent = server.post(f"/instances/{instance}/signals", {"signal_type": word})
+        assert sent.status_code == 201
         assert report(server, task, "complete", output={}).status_code == 200
-        assert state_of(server, instance) == state
+        assert server.settle(instance, state) == state
+        assert polled(server, job) == []
 
 
 # staying alive -----------------------------------------------------------------------------------
@@ -310,7 +277,7 @@ def test_a_heartbeat_keeps_the_claim_and_a_checkpoint_replaces_the_one_it_names(
     assert (late.status_code, late.json()["code"]) == (409, "work.checkpoint")
     bare = report(server, task, "heartbeat", checkpoint={"page": 9})
     assert (bare.status_code, bare.json()["code"]) == (400, "request.invalid")
-    (shown,) = _listed(server, job)
+    (shown,) = listed(server, job)
     assert (shown["resume_checkpoint"], shown["checkpoint_seq"]) == ({"page": 1}, 1)
 
 
@@ -344,118 +311,3 @@ def test_a_poll_says_how_long_a_claim_lives(server, hasty, job):
     for each, lease in ((server, "60000"), (hasty, "250")):
         answer = each.post("/workers/tasks/poll", body)
         assert answer.headers["x-detent-lease-ms"] == lease
-
-
-# looking -----------------------------------------------------------------------------------------
-
-
-def _listed(server, job, **query):
-    return server.get("/workers/tasks", params={"handler_name": job, **query}).json()
-
-
-def test_tasks_are_listed_newest_first_by_any_filter(server, job):
-    sequence = server.sequence(step("a", job, queue_name="q1"))
-    made = [server.instance(sequence) for _ in range(4)]
-    for each in made:
-        server.settle(each, "waiting")
-    tasks = polled(server, job, limit=2)
-    report(server, tasks[0], "complete", output={})
-    assert [each["instance_id"] for each in _listed(server, job)] == made[::-1]
-    states = [each["state"] for each in _listed(server, job, state="claimed,completed")]
-    assert states == ["claimed", "completed"]
-    assert len(_listed(server, job, state="pending", limit=1)) == 1
-    assert [each["instance_id"] for each in _listed(server, job, offset=3)] == made[:1]
-    assert len(_listed(server, job, worker_id="w1")) == 2
-    assert len(_listed(server, job, queue_name="q1")) == 4
-    assert _listed(server, job, queue_name="q2") == []
-    for wrong in ({"state": "dancing"}, {"limit": 0}, {"limit": "x"}, {"offset": -1}):
-        assert server.get("/workers/tasks", params=wrong).status_code == 400
-
-
-def test_figures_say_how_many_are_where_and_who_holds_some(server, job):
-    tenant = f"t{uuid.uuid4().hex}"
-    assert server.get("/workers/tasks/stats", tenant=tenant).json() == {
-        "by_state": {},
-        "by_handler": {},
-        "active_workers": [],
-    }
-    for _ in range(3):
-        started(server, step("a", job), tenant=tenant)
-    done, _held = polled(server, job, limit=2, tenant=tenant)
-    report(server, done, "complete", output={}, tenant=tenant)
-    counted = {"pending": 1, "claimed": 1, "completed": 1}
-    assert server.get("/workers/tasks/stats", tenant=tenant).json() == {
-        "by_state": counted,
-        "by_handler": {job: counted},
-        "active_workers": ["w1"],
-    }
-
-
-def test_a_history_has_ids_instants_and_reasons(server, job):
-    started(server, step("a", job))
-    (task,) = polled(server, job)
-    report(server, task, "fail", message="no such card")
-    claimed, failed = server.get(f"/workers/tasks/{task['id']}/attempts").json()
-    fields = {"id", "task_id", "claim_epoch", "worker_id", "event", "created_at"}
-    assert set(claimed) == fields
-    assert set(failed) == fields | {"reason"}
-    assert failed["reason"] == "no such card"
-    assert claimed["task_id"] == task["id"]
-    assert str(uuid.UUID(claimed["id"])) != failed["id"]
-    path = f"/workers/tasks/{task['id']}/attempts"
-    assert len(server.get(path, params={"limit": 1}).json()) == 1
-    assert server.get(path, params={"limit": 0}).status_code == 400
-    assert server.get(path, tenant="other").status_code == 404
-    assert server.get(f"/workers/tasks/{uuid.uuid4()}/attempts").status_code == 404
-
-
-def test_workers_are_listed_by_what_they_poll_for(server, job):
-    tenant = f"t{uuid.uuid4().hex}"
-    started(server, step("a", job, queue_name="q1"), tenant=tenant)
-    polled(server, job, "w1", tenant=tenant, version="1.2")
-    path = "/workers/tasks/poll/queue"
-    polled(server, job, "w2", tenant=tenant, path=path, queue_name="q1")
-    first, second = server.get("/workers", tenant=tenant).json()
-    seen = first.pop("last_seen_at")
-    assert dt.datetime.fromisoformat(seen).tzinfo is not None
-    assert first == {
-        "worker_id": "w1",
-        "handlers": [job],
-        "queues": [],
-        "version": "1.2",
-        "alive": True,
-        "in_flight": 1,
-    }
-    assert (second["worker_id"], second["queues"]) == ("w2", ["q1"])
-    assert (second["version"], second["in_flight"]) == (None, 0)
-    assert server.get("/workers", tenant=f"t{uuid.uuid4().hex}").json() == []
-    nobody = {"alive_within_secs": 0}
-    assert all(not each["alive"] for each in server.get("/workers", params=nobody).json())
-    both = server.get(
-        "/workers", tenant=tenant, params={"alive_within_secs": 0, "include_stale": "true"}
-    )
-    assert len(both.json()) == 2
-    for wrong in ({"alive_within_secs": -1}, {"alive_within_secs": "x"}, {"include_stale": "x"}):
-        assert server.get("/workers", params=wrong).status_code == 400
-
-
-def test_handlers_are_the_engine_s_own_and_those_of_workers(server, job):
-    tenant = f"t{uuid.uuid4().hex}"
-    known = server.get("/handlers", tenant=tenant).json()
-    assert set(known) == {"builtin", "external"}
-    assert {"noop", "sleep", "log", "http_request"} <= set(known["builtin"])
-    assert "*" not in known["builtin"]
-    assert known["external"] == []
-    polled(server, job, tenant=tenant)
-    assert server.get("/handlers", tenant=tenant).json()["external"] == [job]
-    assert job not in server.get("/handlers").json()["external"]
-
-
-def test_tenants_are_apart(server, job):
-    instance = started(server, step("a", job))
-    assert polled(server, job, tenant="other") == []
-    assert server.get("/workers/tasks", tenant="other", params={"tenant_id": "acme"}).json() == []
-    (task,) = polled(server, job)
-    assert task["instance_id"] == instance
-    foreign = server.get("/workers/tasks", tenant="other", params={"handler_name": job})
-    assert foreign.json() == []
