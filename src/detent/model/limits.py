@@ -131,6 +131,7 @@ WORK_EVENTS = 1_000  # lines in the history of one item; what comes later is not
 WORK_REAPED = 500  # items whose lease is over, dealt with at once
 REAPER_PAUSE_MS = 100  # between two looks at claims, however many end
 CHECKPOINT_BYTES = 262_144
+WORKER_CALLS = 10_000  # that one worker makes at once
 WORK_WAIT_S = 30  # how long a poll may wait for work
 WORK_SECRETS_KEPT = 10_000  # tasks whose secrets are remembered, to be hidden in their reports
 WORK_LOG_LINES = 500  # of one report; what is more is left out
