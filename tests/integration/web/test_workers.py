@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from detent.model.limits import CHECKPOINT_BYTES
+from detent.web.api.tables import all_routes
 from tests.integration.web.house import house, step
 from tests.integration.web.worker_calls import events, listed, polled, report, started, state_of
 
@@ -311,3 +312,31 @@ def test_a_poll_says_how_long_a_claim_lives(server, hasty, job):
     for each, lease in ((server, "60000"), (hasty, "250")):
         answer = each.post("/workers/tasks/poll", body)
         assert answer.headers["x-detent-lease-ms"] == lease
+
+
+# who may -----------------------------------------------------------------------------------------
+
+
+def test_a_worker_s_key_carries_a_task_through_and_opens_nothing_else(server, job):
+    tenant = f"t{uuid.uuid4().hex}"
+    new = {"tenant_id": tenant, "capabilities": ["worker"]}
+    key = server.post("/api-keys", new, tenant="").json()["secret"]
+    instance = started(server, step("a", job), tenant=tenant)
+    who = {"tenant": "", "key": key}
+    body = {"handler_name": job, "worker_id": "w1"}
+    (task,) = server.post("/workers/tasks/poll", body, **who).json()
+    assert task["instance_id"] == instance
+    held = {"worker_id": "w1", "claim_epoch": 1}
+    path = f"/workers/tasks/{task['id']}"
+    assert server.post(f"{path}/heartbeat", held, **who).status_code == 200
+    assert server.post(f"{path}/complete", {**held, "output": {}}, **who).status_code == 200
+    assert server.settle(instance) == "completed"
+    for opened in ("/workers", "/workers/tasks", "/workers/tasks/stats", "/handlers"):
+        assert server.get(opened, **who).status_code == 200
+    workers = ("/workers", "/handlers")
+    for route in all_routes():
+        if route.public or route.path.startswith(workers):
+            continue
+        closed = route.path.replace("{", "").replace("}", "").replace(":uuid", "")
+        asked = closed.replace("/id", f"/{instance}")
+        assert server.call(route.method, asked, **who).status_code in (400, 403), route.path

@@ -127,6 +127,23 @@ def test_who_went_away_is_given_nothing_and_the_next_one_is(server, job):
     asyncio.run(story())
 
 
+def test_a_poll_under_an_idempotency_key_waits_as_any_other_and_gives_its_answer_again(server, job):
+    async def story():
+        async with Crowd(server, job) as crowd:
+            body = {"handler_name": job, "worker_id": "w1", "wait_secs": WAIT_S}
+            named = {"idempotency-key": uuid.uuid4().hex}
+            waiting = asyncio.create_task(crowd.http.post(POLL, json=body, headers=named))
+            await crowd.until_waiting(1)
+            await asyncio.to_thread(started, server, step("a", job))
+            answer = await waiting
+            assert len(answer.json()) == 1
+            again = await crowd.http.post(POLL, json=body, headers=named)
+            assert again.json() == answer.json()
+            assert await crowd.poll("w1", wait_secs=0) == []
+
+    asyncio.run(story())
+
+
 def test_only_a_waiter_of_the_task_s_queue_and_tenant_is_woken(server, job):
     async def story():
         async with Crowd(server, job) as crowd:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    api_keys,
+    checkpoints,
+    credentials,
     crons,
     docs_page,
     health,
     histories,
+    inbound,
     instances,
     limits,
     openapi,
     sequences,
+    sessions,
     signals,
     templates,
+    triggers,
     workers,
 )
 
@@ -30,6 +36,12 @@ TABLES = (
     templates.table,
     limits.table,
     crons.table,
+    checkpoints.table,
+    sessions.table,
+    triggers.table,
+    inbound.table,
+    credentials.table,
+    api_keys.table,
     workers.table,
     openapi.table,
     docs_page.table,

@@ -186,7 +186,12 @@ class Handlers(Struct):
 
 
 @table.route(
-    "POST", "/workers/tasks/poll", takes=Poll, query=PollQuery, gives={200: list[TaskView]}
+    "POST",
+    "/workers/tasks/poll",
+    takes=Poll,
+    query=PollQuery,
+    secret=True,
+    gives={200: list[TaskView]},
 )
 async def poll(call: Call, body: Poll) -> Response:
     """Claim tasks of a handler, of any queue, the oldest first."""
@@ -198,6 +203,7 @@ async def poll(call: Call, body: Poll) -> Response:
     "/workers/tasks/poll/queue",
     takes=QueuePoll,
     query=PollQuery,
+    secret=True,
     gives={200: list[TaskView]},
 )
 async def poll_queue(call: Call, body: QueuePoll) -> Response:
