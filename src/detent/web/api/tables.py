@@ -28,6 +28,7 @@ from detent.web.api import (
     signals,
     templates,
     triggers,
+    workers,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ TABLES = (
     inbound.table,
     credentials.table,
     api_keys.table,
+    workers.table,
     openapi.table,
     docs_page.table,
 )
