@@ -209,7 +209,7 @@ def test_the_verbs_can_be_awaited():
 
 @pytest.mark.parametrize(
     ("window", "ms"),
-    [("1h", HOUR_MS), (1_500, 1_500), (1.5, 1_500), (dt.timedelta(seconds=90), 90_000)],
+    [("1h", HOUR_MS), (1_500, 1_500), ("1s500ms", 1_500), (dt.timedelta(seconds=90), 90_000)],
 )
 def test_a_window_is_written_as_every_other_duration(window, ms):
     with virtual() as engine:

@@ -142,14 +142,16 @@ def test_windows_that_never_meet_are_told_and_the_answer_is_no(tmp_path):
         ((), exits.USAGE, "usage"),
         (("d.json", "--hours", "mon 09:00-17:00"), exits.USAGE, "usage"),
         (("d.json", "--country", "DE"), exits.USAGE, "usage"),
-        (("--hours", "someday 09:00-17:00"), exits.NO, "mon-fri 09:00-12:00"),
-        (("--hours", "mon"), exits.NO, "request.invalid"),
-        (("--hours", "mon 9-17"), exits.NO, "definition.invalid"),
-        (("--hours", "mon 09:00-09:00"), exits.NO, "definition.invalid"),
-        (("--hours", "mon 09:00-17:00", "--zone", "Europe/Berln"), exits.NO, "calendar.zone"),
-        (("--hours", "mon 09:00-17:00", "--holidays", "xmas"), exits.NO, "definition.invalid"),
-        (("--hours", "mon 09:00-17:00", "--from", "monday"), exits.NO, "request.invalid"),
-        (("--hours", "mon 09:00-17:00", "--from", "9999-12-31"), exits.NO, "request.invalid"),
+        (("--hours", "someday 09:00-17:00"), exits.USAGE, "mon-fri 09:00-12:00"),
+        (("--hours", "mon"), exits.USAGE, "for '--hours': expected weekdays and spans"),
+        (("--hours", "mon-fri 9-5"), exits.USAGE, "got 'mon-fri 9-5'; see `detent"),
+        (("--hours", "mon 09:00-09:00"), exits.USAGE, "for '--hours': start must differ"),
+        (("--hours", "mon 25:00-26:00"), exits.USAGE, "definition.date"),
+        (("--hours", "mon 09:00-17:00", "--zone", "Europe/Berln"), exits.USAGE, "calendar.zone"),
+        (("--hours", "mon 09:00-17:00", "--holidays", "xmas"), exits.USAGE, "for '--holidays': "),
+        (("--hours", "mon 09:00-17:00", "--country", "XX"), exits.USAGE, "for '--country': "),
+        (("--hours", "mon 09:00-17:00", "--from", "monday"), exits.USAGE, "for '--from': "),
+        (("--hours", "mon 09:00-17:00", "--from", "9999-12-31"), exits.USAGE, "1970 to 9000"),
         (("--hours", "mon 09:00-17:00", "--days", "0"), exits.USAGE, "usage"),
         (("missing.json",), exits.NOT_FOUND, "file.missing"),
     ],
@@ -158,6 +160,21 @@ def test_what_cannot_be_drawn_leaves_a_sentence_and_a_code(arguments, code, said
     answer = preview(*arguments)
     assert answer.code == code
     assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+    assert "blocks[" not in answer.err  # nobody wrote a definition here
+
+
+def test_distances_are_counted_from_the_instant_that_was_asked_about():
+    closed = preview("--hours", "mon-fri 09:00-17:00", "--from", "2020-01-03T05:00")
+    assert "2020-01-03T09:00:00+00:00 (in 4 h)" in closed.out
+    opened = preview("--hours", "mon-fri 09:00-17:00", "--from", "2020-01-03T15:30")
+    assert "until Fri 2020-01-03T17:00:00+00:00 (in 1 h 30 min)" in opened.out
+    fires = detent("calendar", "cron", "0 9 * * *", "--from", "2020-01-03", "-n", 1)
+    assert "in 9 h" in fires.out
+
+
+def test_the_step_is_optional_in_the_usage():
+    assert "detent calendar preview [OPTIONS] [FILE] [STEP]" in preview("--help").out
 
 
 def test_the_next_fires_of_a_cron_expression_are_listed():
@@ -185,5 +202,5 @@ def test_the_next_fires_of_a_cron_expression_are_listed():
 )
 def test_an_expression_that_never_fires_is_refused(arguments, said):
     answer = detent("calendar", "cron", *arguments)
-    assert answer.code == exits.NO
+    assert answer.code == exits.USAGE
     assert said in answer.err

@@ -101,7 +101,7 @@ def test_the_next_times_are_told_in_the_zone_of_the_schedule(cli):
     assert lines[2] == "it is disabled: none of them happens"
     known = cli("next", told["id"], "-n", "2", "-o", "json").json
     assert known["fires_ms"] == [1_767_276_000_000, 1_767_362_400_000]
-    assert cli("next", told["id"], "-n", "51").code == 1
+    assert cli("next", told["id"], "-n", "51").code == 2
 
 
 def test_tenants_have_schedules_of_their_own(cli):
@@ -119,12 +119,12 @@ def test_tenants_have_schedules_of_their_own(cli):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("create", "report", "0 0 30 2 *"), 1, "calendar.cron"),
-        (("create", "report", "0 9 * * *", "--timezone", "Europe/Atlantis"), 1, "calendar.zone"),
+        (("create", "report", "0 0 30 2 *"), 2, "calendar.cron"),
+        (("create", "report", "0 9 * * *", "--timezone", "Europe/Atlantis"), 2, "calendar.zone"),
         (("create", "nobody", "0 9 * * *"), 3, "definition.unknown"),
-        (("create", "report", "0 9 * * *", "--missed-limit", "0"), 1, "request.invalid"),
+        (("create", "report", "0 9 * * *", "--missed-limit", "0"), 2, "usage"),
         (("create", "report", "0 9 * * *", "--overlap", "queue"), 2, "usage"),
-        (("create", "report", "0 9 * * *", "--data", "{"), 1, "payload.invalid"),
+        (("create", "report", "0 9 * * *", "--data", "{"), 2, "payload.invalid"),
         (("update", "nobody"), 2, "usage"),
         (("update", "nobody", "--expr", "0 9 * * *"), 3, "cron.not_found"),
         (("show", "nobody"), 3, "cron.not_found"),

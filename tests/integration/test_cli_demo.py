@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from detent.bootstrap.owners import open_reader
+from detent.cli.demo_limits import run_limits
 from detent.cli.tally import tally
 from tests.unit.cli.commands import detent, process
 
@@ -24,6 +25,18 @@ def test_the_demonstration_ends_with_a_proof_and_tells_what_happened(tmp_path):
     assert detent("--db", kept, "audit", "verify").code == 0
 
 
+def test_the_letters_keep_to_the_limit_the_pool_the_hours_and_the_schedule():
+    chapter = run_limits()
+    sent = {hour.at: hour.sent for hour in chapter.hours}
+    assert list(sent) == ["Fri 14:00", "Fri 15:00", "Fri 16:00", "Mon 09:00"]
+    assert [sum(each.values()) for each in sent.values()] == [3, 3, 3, 3]
+    friday = [each.get("new@example.com", 0) for at, each in sent.items() if at.startswith("Fri")]
+    assert sum(friday) == 2  # what its warm-up allows on the first day
+    assert "deferred by the rate limit 'letters'" in chapter.held
+    assert (chapter.reports, chapter.valid) == (["Mon 09:00"], True)
+    assert run_limits() == chapter
+
+
 def test_the_speed_it_shows_is_of_steps_that_the_journal_holds(tmp_path):
     kept = tmp_path / "demo.db"
     burst = process("demo", "--count", "5", "--keep", kept, "-o", "json").json["burst"]
@@ -39,7 +52,13 @@ def test_without_a_terminal_it_is_plain_text(tmp_path):
     shown = process("demo", "--count", "20")
     assert shown.code == 0, shown.err
     assert "\x1b" not in shown.out
-    for part in ("effects, by handler", "one order, from beginning to end", "proof", "valid"):
+    for part in (
+        "effects, by handler",
+        "one order, from beginning to end",
+        "time and limits",
+        "proof",
+        "valid",
+    ):
         assert part in shown.out
 
 

@@ -59,17 +59,20 @@ def test_a_limit_is_closed_until_an_instant(run):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("set", "m", "--max", "0", "--window", "1h"), exits.NO, "limit.invalid"),
-        (("set", "m", "--max", "1", "--window", "soon"), exits.NO, "limit.invalid"),
-        (("set", "m", "--max", "1", "--window", "0s"), exits.NO, "limit.invalid"),
-        (("set", "m", "--max", "1", "--window", "400d"), exits.NO, "limit.invalid"),
+        (("set", "m", "--max", "0", "--window", "1h"), exits.USAGE, "for '--max'"),
+        (("set", "m", "--max", "1", "--window", "soon"), exits.USAGE, "such as 90s, 10m"),
+        (("set", "m", "--max", "1", "--window", "60"), exits.USAGE, "write 60s or 60ms"),
+        (("set", "m", "--max", "1", "--window", "0s"), exits.USAGE, "for '--window'"),
+        (("set", "m", "--max", "1", "--window", "400d"), exits.USAGE, "at most 366 days"),
+        (("close", "mailbox", "--for", "soon"), exits.USAGE, "for '--for': expected a length"),
         (("set", "m", "--max", "many", "--window", "1h"), exits.USAGE, "usage"),
         (("set", "m", "--window", "1h"), exits.USAGE, "usage"),
         (("close", "m", "--for", "1h", "--until", "2027-01-01"), exits.USAGE, "usage"),
         (("close", "m"), exits.USAGE, "usage"),
-        (("close", "mailbox", "--until", "noon"), exits.NO, "request.invalid"),
-        (("close", "mailbox", "--until", "2020-01-01T00:00Z"), exits.NO, "limit.invalid"),
+        (("close", "mailbox", "--until", "noon"), exits.USAGE, "for '--until': expected a time"),
+        (("close", "mailbox", "--until", "2020-01-01T00:00Z"), exits.NO, "until must lie ahead"),
         (("close", "mailbx", "--for", "1h"), exits.NOT_FOUND, "did you mean 'mailbox'"),
+        (("close", "other", "--for", "1h"), exits.NOT_FOUND, "`detent limit set` makes one"),
         (("open", "mailbx"), exits.NOT_FOUND, "limit.unknown"),
         (("delete", "mailbx"), exits.NOT_FOUND, "limit.unknown"),
         (("show", "mailbx"), exits.NOT_FOUND, "did you mean 'mailbox'"),
@@ -84,9 +87,28 @@ def test_a_wrong_limit_leaves_a_sentence_a_code_and_nothing_else(run, arguments,
     assert run("limit", "list").out == before
 
 
+def test_lists_show_every_tenant_unless_one_is_named(run):
+    run("limit", "set", "mailbox", "--max", "10", "--window", "1h", "--tenant", "acme")
+    run("limit", "set", "letters", "--max", "10", "--window", "1h")
+    run("pool", "create", "boxes", "--tenant", "acme")
+    listed = run("limit", "list").out.splitlines()
+    assert [line.split()[:2] for line in listed] == [
+        ["tenant", "key"],
+        ["acme", "mailbox"],
+        ["default", "letters"],
+    ]
+    found = run("limit", "list", "-o", "json").json["limits"]
+    assert [(each["tenant"], each["key"]) for each in found] == [
+        ("acme", "mailbox"),
+        ("default", "letters"),
+    ]
+    assert run("pool", "list").out.splitlines()[1].split()[:2] == ["acme", "boxes"]
+    assert "tenant" not in run("limit", "list", "--tenant", "default").out
+
+
 def test_tenants_do_not_see_each_others_limits(run):
     run("limit", "set", "mailbox", "--max", "10", "--window", "1h", "--tenant", "acme")
-    assert run("limit", "list", "-o", "json").json == {"limits": []}
+    assert run("limit", "list", "--tenant", "default", "-o", "json").json == {"limits": []}
     found = run("limit", "list", "--tenant", "acme", "-o", "json").json["limits"]
     assert [each["key"] for each in found] == ["mailbox"]
     assert run("limit", "delete", "mailbox").code == exits.NOT_FOUND
@@ -136,13 +158,25 @@ def test_a_pool_shows_what_each_resource_may_do_today(pool):
     )
     shown = pool("pool", "show", "boxes").out
     assert "weighted, 2 resources" in shown
-    assert "##########.......... day 5 of 10" in shown
+    assert "#####..... day 5 of 10, then 50" in shown
     found = pool("pool", "show", "boxes", "-o", "json").json["resources"]
     assert [each["cap_today"] for each in found] == [40, 23]
     assert [each["id"] for each in found] == ["anna@example.com", "ben@example.com"]
     listed = pool("pool", "list").out
     assert "2 resources" in listed
     assert "63" in listed
+
+
+def test_the_bar_of_a_warm_up_is_in_proportion_and_never_empty(pool):
+    pool("pool", "add", "boxes", "a", "--warmup-schedule", "5,10,20", "--daily-cap", "40")
+    ramp = ("--daily-cap", "50", "--warmup-days", "28", "--warmup-start-cap", "5")
+    pool("pool", "add", "boxes", "b", *ramp)
+    shown = pool("pool", "show", "boxes").out
+    assert "###....... day 1 of 3, then 40" in shown
+    assert "#......... day 1 of 28, then 50" in shown
+    assert "key" not in shown.splitlines()[1].split()  # every id is the key
+    pool("pool", "add", "boxes", "b", "--id", "second")
+    assert "key" in pool("pool", "show", "boxes").out.splitlines()[1].split()
 
 
 def test_a_warm_up_is_drawn_before_and_after_it_too(pool):
@@ -179,17 +213,20 @@ def test_a_schedule_is_taken_away_by_an_empty_one(pool):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("add", "boxes", "b", "--weight", "0"), exits.NO, "pool.invalid"),
-        (("add", "boxes", "b", "--daily-cap", "-1"), exits.NO, "pool.invalid"),
-        (("add", "boxes", "b", "--timezone", "Mars/Olympus"), exits.NO, "calendar.zone"),
-        (("add", "boxes", "b", "--warmup-start", "tomorrow"), exits.NO, "pool.invalid"),
-        (("add", "boxes", "b", "--warmup-schedule", "5;10"), exits.NO, "request.invalid"),
+        (("add", "boxes", "b", "--weight", "0"), exits.USAGE, "for '--weight'"),
+        (("add", "boxes", "b", "--daily-cap", "-1"), exits.USAGE, "for '--daily-cap'"),
+        (("add", "boxes", "b", "--timezone", "Mars/Olympus"), exits.USAGE, "calendar.zone"),
+        (("add", "boxes", "b", "--warmup-start", "tomorrow"), exits.USAGE, "YYYY-MM-DD"),
+        (("add", "boxes", "b", "--warmup-start", "2026-02-30"), exits.USAGE, "no day 2026-02-30"),
+        (("add", "boxes", "b", "--warmup-schedule", "5;10"), exits.USAGE, "5,10,20"),
+        (("add", "boxes", "b", "--warmup-start-cap", "5"), exits.NO, "needs warmup_days"),
+        (("add", "boxes", "b", "--warmup-start", "2026-02-02"), exits.NO, "warmup_schedule"),
         (("add", "boxs", "b"), exits.NOT_FOUND, "did you mean 'boxes'"),
         (("update", "boxes", "b", "--weight", "2"), exits.NOT_FOUND, "resource.unknown"),
         (("update", "boxes", "anna@example.com"), exits.USAGE, "usage"),
         (("create", "boxes", "--strategy", "fastest"), exits.USAGE, "usage"),
         (("show", "boxs"), exits.NOT_FOUND, "did you mean 'boxes'"),
-        (("remove", "boxes", "b"), exits.NOT_FOUND, "resource.unknown"),
+        (("remove", "boxes", "b"), exits.NOT_FOUND, "no resource 'b' in pool 'boxes'"),
         (("delete", "boxs"), exits.NOT_FOUND, "pool.unknown"),
     ],
 )

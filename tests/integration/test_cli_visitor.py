@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 
+import apsw
 import pytest
 
 from detent import RequestError
@@ -120,6 +122,22 @@ def test_an_owner_that_does_not_answer_is_told_from_one_that_is_gone(path, owner
         assert caught.value.code == "request.timeout"
         assert str(owner.process.pid) in caught.value.message
         assert caught.value.details["id"] in caught.value.message
+    finally:
+        owner.process.send_signal(18)
+
+
+def test_an_owner_that_is_stopped_for_longer_than_its_lease_is_still_named(path, owner):
+    with Visitor(path) as visitor:
+        visitor.wait_for(owner.instance, "waiting", timeout=20)
+    owner.process.send_signal(19)
+    try:
+        with apsw.Connection(str(path)) as store:  # half a minute later
+            store.execute("UPDATE owner SET lease_until = 0")
+            store.execute("UPDATE partition SET lease_until = 0")
+        with Visitor(path, timeout_ms=300) as visitor, pytest.raises(RequestError) as caught:
+            visitor.pause(owner.instance)
+        said = f"process {owner.process.pid} on {socket.gethostname()} holds the store's lock"
+        assert said in caught.value.message
     finally:
         owner.process.send_signal(18)
 

@@ -10,7 +10,8 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 
-from detent.definition.durations import Duration
+from msgspec.structs import asdict
+
 from detent.definition.system import GATE
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
@@ -22,6 +23,9 @@ from detent.service.starting import Moment
 from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
+
+Span = int | str | dt.timedelta
+"""Whole milliseconds, a text such as "1h30m", or a timedelta."""
 
 # Not the first day of a warm-up: asked for again, it keeps the one it has.
 _DEFAULTS = {
@@ -85,7 +89,7 @@ class _Gate:
 class Limits(_Gate):
     """Rate limits: at most `max` in any window, for each (tenant, key)."""
 
-    def set(self, key: str, *, max: int, window: Duration, tenant: str = "default") -> LimitView:
+    def set(self, key: str, *, max: int, window: Span, tenant: str = "default") -> LimitView:
         """Make a limit, or change one; what is deferred already follows the new one."""
         args = {"key": key, "max": max, "window_ms": gates.window_ms(window)}
         return gate_views.limit_of(self._change(tenant, "limit.set", args))
@@ -95,7 +99,7 @@ class Limits(_Gate):
         key: str,
         *,
         until: dt.datetime | None = None,
-        for_: Duration | None = None,
+        for_: Span | None = None,
         tenant: str = "default",
     ) -> LimitView:
         """Let nothing through until an instant, or for a while."""
@@ -145,7 +149,9 @@ class Pools(_Gate):
         it is first asked for, and rises from `warmup_start_cap` to `daily_cap` in `warmup_days`, or
         by `warmup_schedule`, a cap for each day.
         """
-        chosen = {"resource_key": resource_key, "name": resource_key, **_DEFAULTS, **fields}
+        whole = {"name": resource_key, **_DEFAULTS, **fields}
+        told = gates.resource_fields(fields, whole)
+        chosen = {"resource_key": resource_key, **whole, **told}
         return self._set(tenant, pool, resource_key if id is None else id, chosen)
 
     def update(
@@ -156,10 +162,12 @@ class Pools(_Gate):
         if "resource_key" in chosen:
             expected = "left as it is: remove the resource and add another"
             raise invalid("resource_key", expected, chosen["resource_key"])
-        return self._set(tenant, pool, id, chosen)
+        there = self._find(pool, id, tenant)
+        return self._set(tenant, pool, id, gates.resource_fields(chosen, {**there, **chosen}))
 
     def remove(self, pool: str, id: str, *, tenant: str = "default") -> None:
         """Take a resource out of a pool; calls under way on it end as they would."""
+        self._find(pool, id, tenant)
         self._change(tenant, "resource.delete", {"pool": pool, "id": id})
 
     def delete(self, name: str, *, tenant: str = "default") -> None:
@@ -176,6 +184,11 @@ class Pools(_Gate):
         now_ms = self._now_ms()
         return self._door.look(lambda store: gate_views.find_pool(store, tenant, name, now_ms))
 
+    def _find(self, pool: str, id: str, tenant: str) -> dict[str, Any]:
+        """The fields of a resource; refuses a pool or a resource that is not there."""
+        found = self.show(pool, tenant=tenant)
+        return asdict(gate_views.resource_in(found, id))
+
     def _set(self, tenant: str, pool: str, id: str, fields: dict[str, Any]) -> ResourceView:
-        args = {"pool": pool, "id": id, **gates.resource_fields(fields)}
+        args = {"pool": pool, "id": id, **fields}
         return gate_views.resource_of(self._change(tenant, "resource.set", args), self._now_ms())

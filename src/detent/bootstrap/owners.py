@@ -8,7 +8,7 @@ from pathlib import Path
 
 from detent.ports.store import Owner, Store
 from detent.runtime.clock import wall_time_ms
-from detent.store.sqlite import SqliteStore, open_store
+from detent.store.sqlite import SqliteStore, is_locked, open_store
 
 
 def open_reader(path: str | Path) -> SqliteStore:
@@ -31,6 +31,15 @@ def living_owner(store: Store) -> Owner | None:
     here = socket.gethostname()
     for owner in store.owners():
         if owner.lease_until_ms > now_ms and (owner.host != here or _exists(owner.pid)):
+            return owner
+    return None
+
+
+def silent_owner(store: Store, path: str | Path) -> Owner | None:
+    """The owner of this machine that let its lease run out but holds the lock: it is stopped."""
+    here = socket.gethostname()
+    for owner in store.owners():
+        if owner.host == here and _exists(owner.pid) and is_locked(path):
             return owner
     return None
 

@@ -21,7 +21,7 @@ from detent.bootstrap.engine import Engine
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.known_handlers import recall
 from detent.bootstrap.making import chance_of, make_clock
-from detent.bootstrap.owners import living_owner
+from detent.bootstrap.owners import living_owner, silent_owner
 from detent.bootstrap.settings import Settings
 from detent.definition import load
 from detent.kernel.fork import ForkRequest
@@ -298,11 +298,15 @@ class Visitor:
 
     def _no_answer(self, asked: str) -> RequestError:
         owner = living_owner(self._store)
-        whose = (
-            f"process {owner.pid} on {owner.host} owns the store but has not answered"
-            if owner is not None
-            else "nobody owns the store now; start its engine, and it will be carried out"
-        )
+        silent = None if owner is not None else silent_owner(self._store, self._settings.path)
+        whose = "nobody owns the store now; start its engine, and it will be carried out"
+        if owner is not None:
+            whose = f"process {owner.pid} on {owner.host} owns the store but has not answered"
+        elif silent is not None:
+            whose = (
+                f"process {silent.pid} on {silent.host} holds the store's lock but does not "
+                "answer; it may be stopped: let it go on, or end it"
+            )
         seconds = self._timeout_ms / 1000
         return RequestError(
             "request.timeout", f"no verdict on {asked} within {seconds:g} s: {whose}", id=asked

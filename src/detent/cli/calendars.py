@@ -9,7 +9,6 @@ import click
 
 from detent.calendar import (
     Window,
-    check_zone,
     closing,
     instant_of,
     is_open,
@@ -18,17 +17,14 @@ from detent.calendar import (
     parse_cron,
     tzdata_version,
 )
-from detent.cli import exits
+from detent.cli import exits, values
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.openings import days_of, step_windows, windows_of
 from detent.cli.screen import Table
 from detent.cli.sources import load_definition
 from detent.cli.times import relative
 from detent.cli.window_view import Preview, draw, iso_local, listed
-from detent.model.errors import RequestError
 from detent.runtime.clock import wall_time_ms
-
-_FIRST_YEAR, _LAST_YEAR = 1970, 9_000  # beyond, a horizon of years would leave the calendar
 
 
 @click.group()
@@ -38,15 +34,24 @@ def calendar() -> None:
 
 
 @calendar.command()
-@click.argument("file", required=False)
-@click.argument("step_id", metavar="STEP", required=False)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.argument("step_id", metavar="[STEP]", required=False)
 @click.option(
     "--hours", multiple=True, metavar="TEXT", help='Such as "mon-fri 09:00-17:00; sat 10:00-14:00".'
 )
-@click.option("--zone", default="UTC", show_default=True, help="IANA name of the time zone.")
+@click.option(
+    "--zone",
+    default="UTC",
+    type=values.zone,
+    metavar="ZONE",
+    show_default=True,
+    help="IANA name of the time zone.",
+)
 @click.option("--holidays", metavar="DATES", help="Closed dates, YYYY-MM-DD with commas between.")
 @click.option("--country", metavar="CODE", help="Closed on its holidays, such as DE or DE-BY.")
-@click.option("--from", "start", metavar="DATE", help="First day, or an instant of it.")
+@click.option(
+    "--from", "start", type=values.moment, metavar="DATE", help="First day, or an instant of it."
+)
 @click.option("--days", default=7, type=click.IntRange(1, 366), show_default=True)
 @shared
 @pass_invocation
@@ -55,8 +60,7 @@ def preview(options: Invocation, file: str | None, **given: Any) -> int:
 
     For a definition the zone is that of the instance.
     """
-    zone = check_zone(given["zone"])
-    windows = _windows(file, given, zone)
+    windows = _windows(file, given, given["zone"])
     shown_zone = windows[0].zone
     now_ms = wall_time_ms()
     start_ms = now_ms if given["start"] is None else _start(given["start"], shown_zone)
@@ -65,7 +69,7 @@ def preview(options: Invocation, file: str | None, **given: Any) -> int:
     found = Preview(
         zone=shown_zone,
         start_ms=start_ms,
-        now_ms=now_ms,
+        today=local_of(now_ms, shown_zone).date(),
         days=days_of(windows, first, given["days"], shown_zone),
         open=is_open(windows, start_ms),
         closes_ms=closing(windows, start_ms),
@@ -76,18 +80,32 @@ def preview(options: Invocation, file: str | None, **given: Any) -> int:
 
 
 @calendar.command()
-@click.argument("expression")
-@click.option("--zone", default="UTC", show_default=True, help="IANA name of the time zone.")
-@click.option("--from", "start", metavar="INSTANT", help="Fires after this, by default after now.")
+@click.argument("expression", type=values.expression)
+@click.option(
+    "--zone",
+    default="UTC",
+    type=values.zone,
+    metavar="ZONE",
+    show_default=True,
+    help="IANA name of the time zone.",
+)
+@click.option(
+    "--from",
+    "start",
+    type=values.moment,
+    metavar="INSTANT",
+    help="Fires after this, by default after now.",
+)
 @click.option("-n", "count", default=5, type=click.IntRange(1, 1_000), show_default=True)
 @shared
 @pass_invocation
-def cron(options: Invocation, expression: str, zone: str, start: str | None, count: int) -> int:
+def cron(
+    options: Invocation, expression: str, zone: str, start: dt.datetime | None, count: int
+) -> int:
     """List the next times at which a cron EXPRESSION fires."""
     parsed = parse_cron(expression)
-    check_zone(zone)
-    now_ms = wall_time_ms()
-    fires = parsed.upcoming(now_ms if start is None else _start(start, zone), zone, count)
+    after_ms = wall_time_ms() if start is None else _start(start, zone)
+    fires = parsed.upcoming(after_ms, zone, count)
     shown = {
         "expression": parsed.text,
         "zone": zone,
@@ -95,9 +113,10 @@ def cron(options: Invocation, expression: str, zone: str, start: str | None, cou
         "fires": [iso_local(ms, zone) for ms in fires],
     }
     table = Table(
-        columns=("day", "local time", "from now"),
+        columns=("day", "local time", "from now" if start is None else "after that"),
         rows=[
-            (f"{local_of(ms, zone):%a}", iso_local(ms, zone), relative(ms, now_ms)) for ms in fires
+            (f"{local_of(ms, zone):%a}", iso_local(ms, zone), relative(ms, after_ms))
+            for ms in fires
         ],
         empty="it never fires again",
     )
@@ -117,15 +136,8 @@ def _windows(file: str | None, given: dict[str, Any], zone: str) -> tuple[Window
     return windows_of(hours, {"holidays": named, "country": given["country"]}, zone)
 
 
-def _start(text: str, zone: str) -> int:
-    """A date, or a date and time, of the zone unless it says its offset."""
-    try:
-        given = dt.datetime.fromisoformat(text)
-    except ValueError:
-        given = None
-    if given is None or not _FIRST_YEAR <= given.year <= _LAST_YEAR:
-        expected = f"a date such as 2026-03-27, of the years {_FIRST_YEAR} to {_LAST_YEAR}"
-        raise RequestError("request.invalid", f"--from must be {expected}; got {text!r}")
+def _start(given: dt.datetime, zone: str) -> int:
+    """An instant: of the zone, unless it says its offset."""
     if given.tzinfo is not None:
         return int(given.timestamp() * 1000)
     return instant_of(given, zone)

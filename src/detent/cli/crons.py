@@ -8,8 +8,10 @@ from typing import Any, get_args
 import click
 from msgspec import to_builtins
 
-from detent.bootstrap.visitor import reach
+from detent.bootstrap.owners import living_owner
 from detent.calendar import local_of
+from detent.cli import values
+from detent.cli.doors import HOST, asking
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table
@@ -19,6 +21,7 @@ from detent.cli.steering import named_definition
 from detent.cli.times import local, relative
 from detent.kernel.cron import Missed, Overlap
 from detent.model import limits
+from detent.model.definition import Definition
 from detent.service.crons import CronView, list_crons, show_cron, upcoming_fires
 from detent.service.starting import PRIORITIES
 
@@ -29,7 +32,9 @@ _JSON = ("metadata", "data", "config")
 def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say how a schedule behaves."""
     options = (
-        click.option("--timezone", metavar="ZONE", help="An IANA zone.  [default: UTC]"),
+        click.option(
+            "--timezone", type=values.zone, metavar="ZONE", help="An IANA zone.  [default: UTC]"
+        ),
         click.option(
             "--overlap",
             type=click.Choice(get_args(Overlap)),
@@ -42,7 +47,7 @@ def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--missed-limit",
-            type=int,
+            type=click.IntRange(1, limits.CRON_MISSED_MOST),
             metavar="N",
             help=f"The latest N of them, for --missed all.  [default: {limits.CRON_MISSED}]",
         ),
@@ -64,7 +69,7 @@ def cron() -> None:
 
 @cron.command()
 @click.argument("definition", metavar="NAME[@VERSION]|FILE")
-@click.argument("expr", metavar="EXPRESSION")
+@click.argument("expr", type=values.expression, metavar="EXPRESSION")
 @click.option("--id", "chosen", metavar="ID", help="An id of your own.  [default: a new one]")
 @click.option("--namespace", default="default", metavar="NAME", show_default=True)
 @click.option("--disabled", is_flag=True, help="Fire nothing until it is enabled.")
@@ -72,12 +77,15 @@ def cron() -> None:
 @shared
 @pass_invocation
 def create(options: Invocation, definition: str, expr: str, **given: Any) -> None:
-    """Make a schedule: `detent cron create report "0 9 * * MON-FRI" --timezone Europe/Berlin`."""
+    """Make a schedule: `detent cron create report.yaml "0 9 * * MON-FRI" --timezone Europe/Berlin`.
+
+    It fires while an engine runs on the store, such as `detent run --forever`.
+    """
     place = {"tenant": options.tenant or TENANT, "namespace": given.pop("namespace")}
     chosen, enabled = given.pop("chosen"), not given.pop("disabled")
     settings = {**_given(given), "enabled": enabled}
     target = named_definition(definition)
-    with reach(options.db, seal_key=options.seal_key) as door:
+    with asking(options, make=isinstance(target, Definition)) as door:
         made = door.crons.create(target, expr, id=chosen, **place, **settings)
     _answer(options, "create", made)
 
@@ -91,7 +99,13 @@ def list_(options: Invocation, limit: int) -> None:
     with reading(options) as reader:
         found = list_crons(reader.store, reader.tenant, limit)
         shown = {"crons": [to_builtins(each) for each in found]}
-        options.emit(shown, lambda screen: screen.table(_table(reader, found)))
+
+        def show(screen: Screen) -> None:
+            screen.table(_table(reader, found))
+            if any(each.enabled for each in found):
+                _say_unowned(screen, reader)
+
+        options.emit(shown, show)
 
 
 @cron.command()
@@ -102,12 +116,20 @@ def show(options: Invocation, cron_id: str) -> None:
     """Show one schedule and what has become of it."""
     with reading(options) as reader:
         found = show_cron(reader.store, cron_id, reader.tenant)
-        options.emit(to_builtins(found), lambda screen: screen.facts(_facts(reader, found)))
+
+        def tell(screen: Screen) -> None:
+            screen.facts(_facts(reader, found))
+            if found.enabled:
+                _say_unowned(screen, reader)
+
+        options.emit(to_builtins(found), tell)
 
 
 @cron.command()
 @click.argument("cron_id", metavar="ID")
-@click.option("--expr", metavar="EXPRESSION", help="Another cron expression.")
+@click.option(
+    "--expr", type=values.expression, metavar="EXPRESSION", help="Another cron expression."
+)
 @click.option("--definition", metavar="NAME[@VERSION]|FILE", help="Start this one from now on.")
 @_settings
 @shared
@@ -118,7 +140,7 @@ def update(options: Invocation, cron_id: str, definition: str | None, **given: A
     if not changes and definition is None:
         raise click.UsageError("Say what to change, such as --expr or --timezone.")
     target = None if definition is None else named_definition(definition)
-    with reach(options.db, seal_key=options.seal_key) as door:
+    with asking(options) as door:
         made = door.crons.update(cron_id, target, tenant=options.tenant, **changes)
     _answer(options, "update", made)
 
@@ -129,7 +151,7 @@ def update(options: Invocation, cron_id: str, definition: str | None, **given: A
 @pass_invocation
 def enable(options: Invocation, cron_id: str) -> None:
     """Let it fire again, from now on."""
-    with reach(options.db, seal_key=options.seal_key) as door:
+    with asking(options) as door:
         _answer(options, "enable", door.crons.enable(cron_id, tenant=options.tenant))
 
 
@@ -139,7 +161,7 @@ def enable(options: Invocation, cron_id: str) -> None:
 @pass_invocation
 def disable(options: Invocation, cron_id: str) -> None:
     """Let it fire nothing; what it has started goes on."""
-    with reach(options.db, seal_key=options.seal_key) as door:
+    with asking(options) as door:
         _answer(options, "disable", door.crons.disable(cron_id, tenant=options.tenant))
 
 
@@ -149,7 +171,7 @@ def disable(options: Invocation, cron_id: str) -> None:
 @pass_invocation
 def delete(options: Invocation, cron_id: str) -> None:
     """End a schedule; what it has started goes on."""
-    with reach(options.db, seal_key=options.seal_key) as door:
+    with asking(options) as door:
         door.crons.delete(cron_id, tenant=options.tenant)
     shown = {"request": "delete", "id": cron_id}
     options.emit(shown, lambda screen: screen.line(Cell("done  ", "green"), f"delete {cron_id}"))
@@ -157,7 +179,14 @@ def delete(options: Invocation, cron_id: str) -> None:
 
 @cron.command(name="next")
 @click.argument("cron_id", metavar="ID")
-@click.option("-n", "count", default=5, show_default=True, help="How many, 1 to 50.")
+@click.option(
+    "-n",
+    "count",
+    default=5,
+    type=click.IntRange(1, limits.CRON_PREVIEW),
+    show_default=True,
+    help="How many.",
+)
 @shared
 @pass_invocation
 def next_(options: Invocation, cron_id: str, count: int) -> None:
@@ -194,21 +223,28 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 def _table(reader: Reader, found: tuple[CronView, ...]) -> Table:
     return Table(
-        columns=("id", "starts", "expression", "timezone", "next", "fires", "skipped"),
+        columns=("id", "starts", "when", "next", "fires"),
         rows=[
             (
                 each.id,
                 _starts(each),
-                each.cron_expr,
-                each.timezone,
+                f"{each.cron_expr}  {each.timezone}",
                 _next(reader, each),
-                f"{each.fires:,}",
-                f"{each.skipped_fires:,}",
+                f"{each.fires:,}"
+                + (f", {each.skipped_fires:,} skipped" * bool(each.skipped_fires)),
             )
             for each in found
         ],
-        empty="no schedules; make one with `detent cron create NAME EXPRESSION`",
+        whole=("id", "starts"),
+        empty="no schedules; make one with `detent cron create FILE EXPRESSION`",
     )
+
+
+def _say_unowned(screen: Screen, reader: Reader) -> None:
+    """Nothing fires by itself: say so where no engine runs."""
+    if reader.store.meta().clock == "wall" and living_owner(reader.store) is None:
+        screen.line()
+        screen.line(Cell(f"nobody runs this store, so nothing fires: {HOST} does", "yellow"))
 
 
 def _starts(cron: CronView) -> str:
@@ -237,7 +273,7 @@ def _facts(reader: Reader, cron: CronView) -> Iterator[tuple[str, str | Cell]]:
     yield "skipped", f"{cron.skipped_fires:,}"
     yield "failed", f"{cron.failed_fires:,}" if cron.failed_fires else ""
     yield "last error", Cell(cron.last_error, "red")
-    yield "last fire", reader.instant(cron.last_triggered_ms)
+    yield "last start", reader.instant(cron.last_triggered_ms)
     yield "last skipped", reader.instant(cron.last_skipped_ms)
     yield "running", ", ".join(cron.running)
     yield "tenant", f"{cron.tenant} / {cron.namespace}"

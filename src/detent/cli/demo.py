@@ -14,8 +14,9 @@ from msgspec import Struct
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.owners import logical_now_ms
 from detent.cli.demo_burst import run_burst
+from detent.cli.demo_limits import run_limits
 from detent.cli.demo_orders import HANDLERS, ORDER, People, orders
-from detent.cli.demo_report import Report, make_report, show_report
+from detent.cli.demo_report import Beside, Report, make_report, show_report
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.pictures import Pictures
 from detent.cli.reader import Reader, reading
@@ -48,7 +49,8 @@ def demo(options: Invocation, count: int, keep: str | None, fast: bool) -> None:
     """Show the engine at work: orders of a shop, over four days of virtual time.
 
     Warehouse and carrier fail now and then and are tried again, the bank loses an answer, people
-    approve and cancel; in the end everything that happened is proved and replayed.
+    approve and cancel; letters keep to a limit, a pool and office hours beside a schedule. In the
+    end everything that happened is proved and replayed.
     """
     with _place(keep) as path:
         options.db = path
@@ -84,7 +86,7 @@ def _perform(options: Invocation, count: int, *, paced: bool) -> Report:
                     time.sleep(max(0.0, next_at - time.perf_counter()))
         burst = run_burst(Path(options.db).with_name("burst.db"))
         now = reader._replace(now_ms=logical_now_ms(reader.store))
-        report = make_report(now, ids, burst, show.people)
+        report = make_report(now, ids, Beside(burst=burst, limits=run_limits()), show.people)
         if not options.json:
             show_report(screen, now, report)
         return report
@@ -116,7 +118,7 @@ def _picture(show: Show, hour: int) -> object:
         Cell(f"   reported {people.signalled} deliveries", "cyan"),
     ]
     show.watch.finished()
-    return picture(show.screen, show.watch, [did])
+    return picture(show.screen, show.watch, [did], paced=True)
 
 
 def _line(show: Show, hour: int) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from detent.bootstrap.known_handlers import recall
 from detent.cli.audits import show_verification
 from detent.cli.demo_burst import Burst
+from detent.cli.demo_limits import Chapter, show_limits
 from detent.cli.explanation_view import show_explanation
 from detent.cli.palette import colour
 from detent.cli.reader import Reader
@@ -37,6 +38,13 @@ class Outside(Protocol):
     signalled: int
 
 
+class Beside(Struct, frozen=True, kw_only=True):
+    """What was shown beside the orders, each with an engine of its own."""
+
+    burst: Burst
+    limits: Chapter
+
+
 class EffectRow(Struct, frozen=True, kw_only=True):
     """The calls of one handler."""
 
@@ -57,6 +65,7 @@ class Report(Struct, frozen=True, kw_only=True):
     steps: int
     turns: int
     burst: Burst
+    limits: Chapter
     retries: int
     approvals: int
     signals: int
@@ -68,7 +77,7 @@ class Report(Struct, frozen=True, kw_only=True):
     replay: Replay
 
 
-def make_report(reader: Reader, ids: list[str], burst: Burst, people: Outside) -> Report:
+def make_report(reader: Reader, ids: list[str], beside: Beside, people: Outside) -> Report:
     """Ask the store everything the end of the demonstration shows."""
     store = reader.store
     figures = tally(store)
@@ -80,7 +89,8 @@ def make_report(reader: Reader, ids: list[str], burst: Burst, people: Outside) -
         states={state: found[state] for state in INSTANCE if state in found},
         steps=figures.steps,
         turns=sum(row.turn for row in store.partitions()),
-        burst=burst,
+        burst=beside.burst,
+        limits=beside.limits,
         retries=figures.actions["error.retried"],
         approvals=people.answered,
         signals=people.signalled,
@@ -151,6 +161,7 @@ def show_report(screen: Screen, reader: Reader, report: Report) -> None:
     if report.standing is not None:
         screen.heading("why another one stands still")
         show_explanation(screen, reader, report.standing)
+    show_limits(screen, report.limits)
     screen.heading("proof")
     show_verification(screen, reader, report.verification)
     same = report.replay.identical
@@ -173,10 +184,10 @@ def _show_figures(screen: Screen, report: Report) -> None:
 
 def _show_burst(screen: Screen, burst: Burst) -> None:
     low, high = min(burst.rounds), max(burst.rounds)
-    screen.line(
-        Cell(f"about {burst.median:,} steps/s", "bold"),
+    screen.hanging(
+        [Cell(f"about {burst.median:,} steps/s  ", "bold")],
         Cell(
-            f"  bursts of {burst.steps // len(burst.rounds):,} steps on this machine now: "
+            f"bursts of {burst.steps // len(burst.rounds):,} steps on this machine now: "
             f"{low:,} to {high:,}; `make bench` measures it",
             "bright_black",
         ),

@@ -40,18 +40,17 @@ def _findings(options: Invocation, *, quick: bool) -> Iterator[Finding]:
 
 
 def _absent(error: StoreError) -> bool:
-    return error.message.startswith("there is no store")
+    return bool(error.details.get("absent"))
 
 
 def _show(screen: Screen, found: list[Finding]) -> None:
     width = max(len(each.name) for each in found)
     for each in found:
-        screen.line(
+        head = [
             Cell(f"{each.level:<5}", LEVELS[each.level]),
             Cell(f"{each.name:<{width}}  ", "bold"),
-            each.said,
-        )
+        ]
+        screen.hanging(head, each.said)
         if each.todo:
-            screen.line(
-                " " * (width + 7), Cell(f"→ {each.todo}" if screen.wide else each.todo, "cyan")
-            )
+            todo = Cell(f"→ {each.todo}" if screen.wide else each.todo, "cyan")
+            screen.hanging([" " * (width + 7)], todo)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from detent.cli.palette import colour
 from detent.cli.reader import Reader
 from detent.cli.screen import Cell, Screen
-from detent.kernel.explain import Explanation
+from detent.cli.times import in_local
+from detent.kernel.explain import Explanation, WaitExplained
 
 
 def show_explanation(screen: Screen, reader: Reader, found: Explanation) -> None:
     """Print an explanation."""
     screen.line(Cell(f"{found.instance} is ", "bright_black"), screen.state(found.state))
-    screen.line(found.summary)
+    screen.line(in_local(found.summary))
     for wait in found.waits:
         screen.line()
-        screen.line(Cell(wait.node or "the instance", "bold"), Cell(f"  {wait.kind}", "cyan"))
+        screen.line(*_heading(reader, found, wait))
         screen.facts(
             [
-                ("  waits", wait.text if len(found.waits) > 1 else ""),
+                ("  waits", in_local(wait.text) if len(found.waits) > 1 else ""),
                 ("  since", reader.at(wait.since)),
                 ("  until", reader.at(wait.due)),
                 *_listed("  released by", wait.released_by),
@@ -30,7 +31,7 @@ def show_explanation(screen: Screen, reader: Reader, found: Explanation) -> None
         )
         screen.facts(
             [
-                ("  means", effect.text),
+                ("  means", in_local(effect.text)),
                 ("  handler", f"{effect.handler}, attempt {effect.attempt}"),
                 ("  reason", effect.reason),
                 ("  since", reader.at(effect.since)),
@@ -46,7 +47,14 @@ def show_explanation(screen: Screen, reader: Reader, found: Explanation) -> None
 
 
 def _listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [(label if place == 0 else "", text) for place, text in enumerate(texts)]
+    return [(label if place == 0 else "", in_local(text)) for place, text in enumerate(texts)]
+
+
+def _heading(reader: Reader, found: Explanation, wait: WaitExplained) -> list[Cell]:
+    if wait.kind == "cron":
+        row = reader.store.instance(found.instance)
+        return [Cell((row and row.key) or found.instance, "bold"), Cell("  schedule", "cyan")]
+    return [Cell(wait.node or "the instance", "bold"), Cell(f"  {wait.kind}", "cyan")]
 
 
 def _resolutions(key: str, resolutions: tuple[str, ...]) -> str:

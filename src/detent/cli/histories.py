@@ -9,6 +9,7 @@ from msgspec import to_builtins
 
 from detent.cli import exits
 from detent.cli.explanation_view import show_explanation
+from detent.cli.holding import holding, instance_or_schedule
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.palette import colour
 from detent.cli.reader import reading
@@ -30,7 +31,9 @@ from detent.service.proving import recompute_instance, replay_instance
 def tree(options: Invocation, instance_id: str) -> None:
     """Show the execution tree: every block, and how it stands."""
     with reading(options) as reader:
+        instance_id = instance_or_schedule(reader, instance_id)
         found = instance_tree(reader.store, instance_id, reader.tenant)
+        held = holding(reader, instance_id)
         state = show_instance(reader.store, instance_id, reader.tenant).summary
         shown = {"instance": instance_id, "state": state.state, **to_builtins(found)}
         title = [
@@ -42,7 +45,7 @@ def tree(options: Invocation, instance_id: str) -> None:
         options.emit(
             shown,
             lambda screen: screen.tree(
-                tree_branch(title, found, wide=screen.wide, resolution_ms=ms)
+                tree_branch(title, found, wide=screen.wide, resolution_ms=ms, held=held)
             ),
         )
 
@@ -55,6 +58,7 @@ def tree(options: Invocation, instance_id: str) -> None:
 def timeline(options: Invocation, instance_id: str, everything: bool) -> None:
     """Show what happened, in order."""
     with reading(options) as reader:
+        instance_id = instance_or_schedule(reader, instance_id)
         entries = instance_audit(reader.store, instance_id, reader.tenant)
         events = events_of(entries, reader, everything=everything)
         shown = {"instance": instance_id, "events": [to_builtins(each) for each in events]}
@@ -66,8 +70,9 @@ def timeline(options: Invocation, instance_id: str, everything: bool) -> None:
 @shared
 @pass_invocation
 def explain(options: Invocation, instance_id: str) -> None:
-    """Say why an instance stands still, and what would move it."""
+    """Say why an instance, or a schedule by its id, stands still, and what would move it."""
     with reading(options) as reader:
+        instance_id = instance_or_schedule(reader, instance_id)
         found = explain_instance(reader.store, instance_id, reader.tenant)
         options.emit(to_builtins(found), lambda screen: show_explanation(screen, reader, found))
 
@@ -80,6 +85,7 @@ def explain(options: Invocation, instance_id: str) -> None:
 def replay(options: Invocation, instance_id: str, recompute: bool) -> int:
     """Run an instance's record again and compare every byte; exit code 1 if something differs."""
     with reading(options) as reader:
+        instance_id = instance_or_schedule(reader, instance_id)
         found = replay_instance(reader.store, instance_id, reader.tenant)
         facts = recompute_instance(reader.store, instance_id, reader.tenant) if recompute else None
         shown: dict[str, Any] = {"instance": instance_id, **to_builtins(found)}

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from detent.cli import histories, steering
+from detent.cli.holding import with_calls
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table
@@ -48,6 +50,7 @@ def list_(
     with reading(options) as reader:
         page = Page(states=state, after=after, limit=limit)
         found, further = _collect(reader, page, definition)
+        found = with_calls(reader, found)
         shown = {"instances": [to_builtins(each) for each in found], "next": further}
         options.emit(shown, lambda screen: _show_list(screen, reader, found, further))
 
@@ -60,6 +63,7 @@ def show(options: Invocation, instance_id: str) -> None:
     """Show one instance: its state, its data, what went wrong."""
     with reading(options) as reader:
         view = show_instance(reader.store, instance_id, reader.tenant)
+        view = replace(view, summary=with_calls(reader, [view.summary])[0])
         options.emit(to_builtins(view), lambda screen: _show_view(screen, reader, view))
 
 
@@ -88,9 +92,11 @@ def _fits(summary: InstanceSummary, definition: str | None) -> bool:
 def _show_list(
     screen: Screen, reader: Reader, found: list[InstanceSummary], further: int | None
 ) -> None:
+    columns = ("id", "definition", "state", "moves", "changed")
+    keyed = any(each.key for each in found)
     screen.table(
         Table(
-            columns=("id", "definition", "state", "moves", "changed", "key"),
+            columns=(*columns, "key") if keyed else columns,
             rows=[
                 (
                     each.id,
@@ -98,10 +104,11 @@ def _show_list(
                     screen.state(each.state),
                     reader.ago(each.due_ms),
                     reader.ago(each.updated_ms),
-                    each.key or "",
+                    *([each.key or ""] if keyed else []),
                 )
                 for each in found
             ],
+            whole=("id", "state"),
             empty="no instances",
         )
     )
@@ -114,7 +121,7 @@ def _show_view(screen: Screen, reader: Reader, view: InstanceView) -> None:
     for title, value in _values(view):
         screen.heading(title)
         for line in pretty(value):
-            screen.line(line)
+            screen.verbatim(line)
 
 
 def _facts(screen: Screen, reader: Reader, view: InstanceView) -> Iterator[tuple[str, str | Cell]]:

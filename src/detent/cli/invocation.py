@@ -29,7 +29,7 @@ class Invocation(Struct):
     """The options that all commands share, and the screen they print to."""
 
     db: str = DATABASE
-    tenant: str | None = None  # None: all tenants where something is read, "default" for starts
+    tenant: str | None = None  # None: all tenants in lists, "default" for what is made
     output: str = "text"
 
     @property
@@ -100,7 +100,7 @@ def _with_options(command: Command, environment: str | None) -> Command:
             metavar="NAME",
             expose_value=False,
             callback=_remember("tenant"),
-            help="Only this tenant.  [default: all; to start: default]",
+            help="Only this tenant.  [default: all; to start or configure: default]",
         ),
         click.option(
             "-o",

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from msgspec import to_builtins
 
-from detent.bootstrap.engine import Engine
-from detent.bootstrap.visitor import Visitor, reach
+from detent.cli import values
+from detent.cli.doors import asking
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table
 from detent.cli.times import local, relative, span
-from detent.model.errors import RequestError
-from detent.service.gate_views import LimitView, find_limit, list_limits
+from detent.model import limits
+from detent.ports.store import Store
+from detent.service.gate_views import LimitView, find_limit, gated_tenants, list_limits
 
 TENANT = "default"
 METER = 10  # characters of a bar
@@ -33,10 +33,10 @@ def limit() -> None:
 @shared
 @pass_invocation
 def list_(options: Invocation) -> None:
-    """List the limits of a tenant."""
+    """List limits, by tenant and key."""
     with reading(options) as reader:
-        found = list_limits(reader.store, reader.tenant or TENANT, reader.now_ms)
-        shown = {"limits": [to_builtins(each) for each in found]}
+        found = of_tenants(reader, list_limits)
+        shown = {"limits": [{"tenant": whose, **to_builtins(each)} for whose, each in found]}
         options.emit(shown, lambda screen: screen.table(_table(screen, reader, found)))
 
 
@@ -49,37 +49,55 @@ def show(options: Invocation, key: str) -> None:
     with reading(options) as reader:
         found = find_limit(reader.store, reader.tenant or TENANT, key, reader.now_ms)
         options.emit(
-            to_builtins(found), lambda screen: screen.table(_table(screen, reader, [found]))
+            to_builtins(found),
+            lambda screen: screen.table(_table(screen, reader, [(TENANT, found)])),
         )
 
 
 @limit.command(name="set")
 @click.argument("key")
-@click.option("--max", "most", type=int, required=True, help="How many in any window.")
-@click.option("--window", required=True, metavar="SPAN", help="Such as 1s, 10m, 1h30m, 1d.")
+@click.option(
+    "--max",
+    "most",
+    type=click.IntRange(1, limits.LIMIT_MAX),
+    metavar="N",
+    required=True,
+    help="How many in any window.",
+)
+@click.option(
+    "--window",
+    type=values.window,
+    required=True,
+    metavar="SPAN",
+    help="Such as 1s, 10m, 1h30m, 1d.",
+)
 @shared
 @pass_invocation
-def set_(options: Invocation, key: str, most: int, window: str) -> None:
+def set_(options: Invocation, key: str, most: int, window: int) -> None:
     """Make a limit, or change one; what is deferred already follows."""
-    with asking(options) as door:
+    with asking(options, make=True) as door:
         made = door.limits.set(key, max=most, window=window, tenant=options.tenant or TENANT)
     _answer(options, "set", made)
 
 
 @limit.command()
 @click.argument("key")
-@click.option("--for", "length", metavar="SPAN", help="For a while, such as 30m.")
-@click.option("--until", metavar="TIME", help="Until an ISO instant; local unless it says else.")
+@click.option("--for", "length", type=values.span, metavar="SPAN", help="For a while, such as 30m.")
+@click.option(
+    "--until",
+    type=values.instant,
+    metavar="TIME",
+    help="Until an ISO instant; local unless it says else.",
+)
 @shared
 @pass_invocation
-def close(options: Invocation, key: str, length: str | None, until: str | None) -> None:
+def close(options: Invocation, key: str, length: int | None, until: dt.datetime | None) -> None:
     """Let nothing through for a while."""
     if (length is None) == (until is None):
         raise click.UsageError("Say how long: --for SPAN or --until TIME.")
-    instant = None if until is None else _instant(until)
     with asking(options) as door:
         tenant = options.tenant or TENANT
-        made = door.limits.close(key, for_=length, until=instant, tenant=tenant)
+        made = door.limits.close(key, for_=length, until=until, tenant=tenant)
     _answer(options, "close", made)
 
 
@@ -106,24 +124,30 @@ def delete(options: Invocation, key: str) -> None:
     options.emit(shown, lambda screen: screen.line(Cell("done  ", "green"), f"delete {key}"))
 
 
-@contextmanager
-def asking(options: Invocation) -> Iterator[Engine | Visitor]:
-    """Whoever can carry a change out."""
-    with reach(options.db, seal_key=options.seal_key) as door:
-        yield door
+View = TypeVar("View")
 
 
-def _instant(text: str) -> dt.datetime:
-    try:
-        return dt.datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        raise RequestError(
-            "request.invalid", f"--until must be a time such as 2026-03-27T08:00; got {text!r}"
-        ) from None
+def of_tenants(
+    reader: Reader, look: Callable[[Store, str, int], list[View]]
+) -> list[tuple[str, View]]:
+    """What the tenant that was named has, or every one, with whose it is."""
+    tenants = gated_tenants(reader.store) if reader.tenant is None else [reader.tenant]
+    return [
+        (tenant, each) for tenant in tenants for each in look(reader.store, tenant, reader.now_ms)
+    ]
 
 
-def _table(screen: Screen, reader: Reader, found: list[LimitView]) -> Table:
-    return Table(
+def with_tenant(table: Table, tenants: list[str]) -> Table:
+    """The table with whose each row is, unless all are of the tenant that is always there."""
+    if set(tenants) <= {TENANT}:
+        return table
+    table.columns = ("tenant", *table.columns)
+    table.rows = [(whose, *row) for whose, row in zip(tenants, table.rows, strict=True)]
+    return table
+
+
+def _table(screen: Screen, reader: Reader, found: list[tuple[str, LimitView]]) -> Table:
+    table = Table(
         columns=("key", "limit", "used", "", "waiting", "state"),
         rows=[
             (
@@ -134,11 +158,12 @@ def _table(screen: Screen, reader: Reader, found: list[LimitView]) -> Table:
                 f"{each.waiting:,}" if each.waiting else "",
                 _state(each, reader.now_ms),
             )
-            for each in found
+            for _whose, each in found
         ],
         empty="no limits; make one with `detent limit set KEY --max N --window SPAN`",
         right=("used", "waiting"),
     )
+    return with_tenant(table, [whose for whose, _each in found])
 
 
 def rate(limit: LimitView) -> str:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from detent.calendar import Window, closing, instant_of, local_of, next_opening
+from detent.cli.values import WrongValue
 from detent.definition import sequence, step
 from detent.kernel.timing import compile_window
 from detent.model.definition import Definition
-from detent.model.errors import RequestError
+from detent.model.errors import DefinitionError, RequestError
 from detent.service.blocks import every_step
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_OPTIONS = ("holidays", "country")
+_SPAN = re.compile(r"[0-9]{2}:[0-9]{2}-[0-9]{2}:[0-9]{2}")
 _DAY = dt.timedelta(days=1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local times are naive
 _MS = dt.timedelta(milliseconds=1)
@@ -47,7 +51,13 @@ def windows_of(hours: Sequence[str], options: dict[str, object], zone: str) -> t
         "hours": _hours(hours),
         **{name: value for name, value in options.items() if value},
     }
-    return step_windows(sequence("preview", step("window", "noop", send_window=wire)), "", zone)
+    try:
+        made = sequence("preview", step("window", "noop", send_window=wire))
+    except DefinitionError as error:
+        fault = error.faults[0]  # nobody wrote the definition, so its places say nothing
+        named = next((each for each in _OPTIONS if f".{each}" in fault.path), "hours")
+        raise WrongValue(fault.message, fault.code, f"--{named}") from None
+    return step_windows(made, "", zone)
 
 
 def step_windows(definition: Definition, id: str, zone: str) -> tuple[Window, ...]:
@@ -135,7 +145,7 @@ def _part(text: str) -> tuple[list[str], list[str]]:
     else:
         days = list(WEEKDAYS)
     spans = [span for word in words for span in word.split(",") if span]
-    if not spans:
+    if not spans or not all(map(_SPAN.fullmatch, spans)):
         raise _unreadable(text)
     return days, spans
 
@@ -152,8 +162,7 @@ def _days(word: str, text: str) -> list[str]:
     return found
 
 
-def _unreadable(text: str) -> RequestError:
+def _unreadable(text: str) -> WrongValue:
     example = '"mon-fri 09:00-12:00,13:00-17:00; sat 10:00-14:00"'
-    return RequestError(
-        "request.invalid", f"--hours must be weekdays and spans such as {example}; got {text!r}"
-    )
+    expected = f"weekdays and spans HH:MM-HH:MM, such as {example}"
+    return WrongValue(f"expected {expected}; got {text.strip()!r}", option="--hours")

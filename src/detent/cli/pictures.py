@@ -53,7 +53,7 @@ class Pictures:
 
     def _print(self, lines: list[str]) -> None:
         for line in lines:
-            self._screen.line(line)
+            self._screen.verbatim(line)
 
 
 class _Printed(io.TextIOBase):

@@ -8,18 +8,22 @@ from typing import Any, TypeVar
 import click
 from msgspec import to_builtins
 
+from detent.cli import values
+from detent.cli.doors import asking
 from detent.cli.invocation import Invocation, pass_invocation, shared
-from detent.cli.limits import TENANT, asking
+from detent.cli.limits import TENANT, of_tenants, with_tenant
 from detent.cli.reader import reading
 from detent.cli.screen import Cell, Screen, Table
 from detent.cli.shown import plural
-from detent.model.errors import RequestError
+from detent.model import limits
 from detent.service.gate_views import PoolView, ResourceView, find_pool, list_pools
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STRATEGIES = ("weighted", "round_robin", "random")
-_BAR = 20
+_BAR = 10
+_COLUMNS = ("id", "key", "weight", "state", "today", "warm-up", "zone")
+_ALWAYS = ("id", "weight", "state", "today", "zone")
 
 
 @click.group()
@@ -32,21 +36,21 @@ def pool() -> None:
 @shared
 @pass_invocation
 def list_(options: Invocation) -> None:
-    """List the pools of a tenant."""
+    """List pools, by tenant and name."""
     with reading(options) as reader:
-        found = list_pools(reader.store, reader.tenant or TENANT, reader.now_ms)
+        found = of_tenants(reader, list_pools)
     table = Table(
         columns=("pool", "strategy", "resources", "used today", "of", "waiting"),
         rows=[
             (each.name, each.strategy, _count(each), _used(each), _today(each), str(each.waiting))
-            for each in found
+            for _whose, each in found
         ],
         right=("used today", "of", "waiting"),
         empty="no pools; make one with `detent pool create NAME`",
     )
-    options.emit(
-        {"pools": [to_builtins(each) for each in found]}, lambda screen: screen.table(table)
-    )
+    shown = {"pools": [{"tenant": whose, **to_builtins(each)} for whose, each in found]}
+    named = with_tenant(table, [whose for whose, _each in found])
+    options.emit(shown, lambda screen: screen.table(named))
 
 
 @pool.command()
@@ -67,7 +71,7 @@ def show(options: Invocation, name: str) -> None:
 @pass_invocation
 def create(options: Invocation, name: str, strategy: str) -> None:
     """Make a pool, or change the strategy of one."""
-    with asking(options) as door:
+    with asking(options, make=True) as door:
         made = door.pools.create(name, strategy, tenant=options.tenant or TENANT)
     _answer(options, "create", name, to_builtins(made), strategy)
 
@@ -75,18 +79,37 @@ def create(options: Invocation, name: str, strategy: str) -> None:
 def _fields(command: Command) -> Command:
     """The options that say something about a resource."""
     options = (
-        click.option("--weight", type=int, help="Its share in a weighted pool.  [default: 1]"),
-        click.option("--daily-cap", type=int, help="At most so many a day; 0 is no cap."),
-        click.option("--warmup-days", type=int, help="Days in which the cap rises to --daily-cap."),
-        click.option("--warmup-start-cap", type=int, help="The cap of the first day."),
-        click.option("--warmup-start", metavar="DATE", help="The first day.  [default: today]"),
-        click.option("--warmup-schedule", metavar="CAPS", help="A cap for each day: 5,10,20."),
-        click.option("--timezone", metavar="ZONE", help="Where its days begin.  [default: UTC]"),
+        _number("--weight", 1, limits.RESOURCE_WEIGHT, "Its share in a weighted pool, from 1."),
+        _number("--daily-cap", 0, limits.DAILY_CAP, "At most so many a day; 0 is no cap."),
+        _number("--warmup-days", 0, limits.WARMUP_DAYS, "Days until the cap is --daily-cap."),
+        _number("--warmup-start-cap", 0, limits.DAILY_CAP, "The cap of the first day."),
+        click.option(
+            "--warmup-start",
+            type=values.day,
+            metavar="DATE",
+            help="The first day.  [default: today]",
+        ),
+        click.option(
+            "--warmup-schedule",
+            type=values.caps,
+            metavar="CAPS",
+            help="A cap for each day: 5,10,20.",
+        ),
+        click.option(
+            "--timezone",
+            type=values.zone,
+            metavar="ZONE",
+            help="Where its days begin.  [default: UTC]",
+        ),
         click.option("--name", "label", metavar="TEXT", help="For people.  [default: its key]"),
     )
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _number(name: str, low: int, high: int, about: str) -> Callable[[Command], Command]:
+    return click.option(name, type=click.IntRange(low, high), metavar="N", help=about)
 
 
 @pool.command()
@@ -97,9 +120,12 @@ def _fields(command: Command) -> Command:
 @shared
 @pass_invocation
 def add(options: Invocation, name: str, resource_key: str, id_: str | None, **given: Any) -> None:
-    """Add a resource; one with that id is changed to what is said here."""
+    """Add a resource; one with that id is changed to what is said here.
+
+    One that is disabled stays so: `detent pool enable` lets it take part again.
+    """
     fields = _given(given)
-    with asking(options) as door:
+    with asking(options, make=True) as door:
         tenant = options.tenant or TENANT
         made = door.pools.add(name, resource_key, id=id_, tenant=tenant, **fields)
     _answer(options, "add", f"{name} {made.id}", to_builtins(made), _about(made))
@@ -174,18 +200,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     if "label" in fields:
         fields["name"] = fields.pop("label")
     if "warmup_schedule" in fields:
-        fields["warmup_schedule"] = _caps(fields["warmup_schedule"])
+        fields["warmup_schedule"] = fields["warmup_schedule"] or None  # none: it is taken away
     return fields
-
-
-def _caps(text: str) -> list[int] | None:
-    """The caps of a schedule; an empty text takes it away."""
-    try:
-        return [int(each) for each in text.split(",")] if text.strip() else None
-    except ValueError:
-        raise RequestError(
-            "request.invalid", f"--warmup-schedule must be caps such as 5,10,20; got {text!r}"
-        ) from None
 
 
 def _answer(
@@ -206,42 +222,39 @@ def _show(screen: Screen, found: PoolView) -> None:
     waiting = f", {found.waiting:,} waiting" if found.waiting else ""
     about = f"  {found.strategy}, {_count(found)}{waiting}"
     screen.line(Cell(found.name, "bold"), Cell(about, "bright_black"))
+    rows = [_row(screen, each) for each in found.resources]
+    columns = [
+        name for name in _COLUMNS if name in _ALWAYS or any(_text(row[name]) for row in rows)
+    ]
     screen.table(
         Table(
-            columns=(
-                "id",
-                "key",
-                "weight",
-                "state",
-                "used today",
-                "of",
-                "daily cap",
-                "warm-up",
-                "zone",
-            ),
-            rows=[_row(screen, each) for each in found.resources],
+            columns=columns,
+            rows=[[row[name] for name in columns] for row in rows],
             empty=f"no resources; add one with `detent pool add {found.name} KEY`",
-            right=("weight", "used today", "of", "daily cap"),
+            right=("weight", "today"),
+            whole=("id", "key", "zone"),
         )
     )
 
 
-def _row(screen: Screen, each: ResourceView) -> tuple[str | Cell, ...]:
-    return (
-        each.id,
-        each.resource_key if each.resource_key != each.id else "",
-        str(each.weight),
-        Cell("enabled", "green") if each.enabled else Cell("disabled", "bright_black"),
-        f"{each.used_today or 0:,}",
-        _cap(each.cap_today),
-        _cap(each.daily_cap or None),
-        _warmup(screen, each),
-        each.timezone,
-    )
+def _row(screen: Screen, each: ResourceView) -> dict[str, str | Cell]:
+    return {
+        "id": each.id,
+        "key": each.resource_key if each.resource_key != each.id else "",
+        "weight": str(each.weight),
+        "state": Cell("enabled", "green") if each.enabled else Cell("disabled", "bright_black"),
+        "today": f"{each.used_today or 0:,} of {_cap(each.cap_today)}",
+        "warm-up": _warmup(screen, each),
+        "zone": each.timezone,
+    }
+
+
+def _text(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
 
 
 def _warmup(screen: Screen, each: ResourceView) -> Cell:
-    """How far the warm-up is: `━━━───── day 3 of 28`."""
+    """How far the warm-up is: `━━──────── day 7 of 28, then 50`."""
     days = len(each.warmup_schedule or ()) or each.warmup_days
     if not days or each.warmup_start is None or each.today is None:
         return Cell("")
@@ -251,8 +264,9 @@ def _warmup(screen: Screen, each: ResourceView) -> Cell:
     if done >= days:
         return Cell("done", "green")
     full, rest = ("━", "─") if screen.wide else ("#", ".")
-    part = (done + 1) * _BAR // days
-    return Cell(f"{full * part}{rest * (_BAR - part)} day {done + 1} of {days}", "yellow")
+    part = max(1, (done + 1) * _BAR // days)
+    goal = f", then {_cap(each.daily_cap or None)}"
+    return Cell(f"{full * part}{rest * (_BAR - part)} day {done + 1} of {days}{goal}", "yellow")
 
 
 def _count(found: PoolView) -> str:

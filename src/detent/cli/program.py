@@ -32,6 +32,9 @@ COMMANDS = {
     "doctor": ("doctor", "doctor", "Look for what is wrong with a store."),
 }
 
+_ABSENT = "`detent run FILE` or `detent limit set KEY` makes one, --db names another"
+_WAYS_OUT = {"store.owned": "`detent instance start FILE` starts an instance through it"}
+
 EPILOG = "\b\nExit codes:\n" + "\n".join(
     f"  {code:>2}  {meaning}" for code, meaning in exits.MEANINGS.items()
 )
@@ -112,14 +115,21 @@ def _told(error: Exception) -> tuple[int, str, str]:
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "detent"
         sentence = error.format_message().rstrip(".")
-        return exits.USAGE, "usage", f"{sentence}; see `{where} --help`"
+        return exits.USAGE, getattr(error, "code", "usage"), f"{sentence}; see `{where} --help`"
     if isinstance(error, click.ClickException):
         return exits.USAGE, "usage", error.format_message()
     if isinstance(error, DetentError):
-        return exits.exit_code(error), error.code, error.message
+        return exits.exit_code(error), error.code, _with_way_out(error)
     text = f"{type(error).__name__}: {error}"
     hint = "this is a fault of Detent; run again with DETENT_DEBUG=1 and report the traceback"
     return exits.BUG, "bug", f"{text}; {hint}"
+
+
+def _with_way_out(error: DetentError) -> str:
+    """The sentence of an error, with the command that helps where there is one."""
+    absent = error.details.get("absent")
+    command = _ABSENT if absent else _WAYS_OUT.get(error.code)
+    return f"{error.message}; {command}" if command else error.message
 
 
 def _drop_output() -> None:

@@ -24,6 +24,10 @@ class Reader(NamedTuple):
         meta = self.store.meta()
         return meta.epoch_ms + tick * meta.resolution_ms
 
+    def at_present(self) -> Reader:
+        """The same store at its logical now."""
+        return self._replace(now_ms=logical_now_ms(self.store))
+
     def instant(self, ms: int | None) -> str:
         """An instant with its distance from now."""
         return instant(ms, self.now_ms)

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from detent.bootstrap.engine import Engine
 from detent.cli import exits
+from detent.cli.hosting import host, until_stopped
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared, write_json
 from detent.cli.palette import colour
 from detent.cli.reader import Reader, reading
@@ -50,26 +51,36 @@ class Ran(Struct, kw_only=True):
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", metavar="[FILE]", required=False)
 @click.option("--handlers", metavar="MODULE", multiple=True, help="A module or file with handlers.")
 @click.option("--data", metavar="JSON", help="The data of each instance: JSON, or @file.")
-@click.option("--count", default=1, type=click.IntRange(0), show_default=True, help="How many.")
+@click.option(
+    "--count",
+    type=click.IntRange(0),
+    metavar="N",
+    help="How many.  [default: 1; with --forever 0]",
+)
+@click.option("--forever", is_flag=True, help="Work until stopped: host what is in the store.")
 @click.option(
     "--virtual", is_flag=True, help=f"In virtual time: waits take none. [{VIRTUAL_DATABASE}]"
 )
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop watching after so long.")
 @shared
 @pass_invocation
-def run(options: Invocation, file: str, **given: Any) -> int:
+def run(options: Invocation, file: str | None, **given: Any) -> int:
     """Start instances of a definition (YAML, JSON or Python) and watch them to their end.
 
-    With --count 0 nothing is started: the engine works on what is in the store. Stopping with
-    Ctrl-C loses nothing; the next run goes on where this one stood.
+    With --count 0 nothing is started: the engine works until all that is in the store has ended.
+    With --forever it works on, for schedules, signals and starts from elsewhere, until Ctrl-C or
+    SIGTERM; the definition of FILE is stored then, so that it can be started by its name.
+
+    Stopping loses nothing; the next run goes on where this one stood.
     """
-    source = load_definition(file)
+    _check(file, given)
+    source = None if file is None else load_definition(file, warn=True)
     data = None if given["data"] is None else json_value(given["data"], "--data")
     handlers = [load_module(each) for each in given["handlers"]]
-    if source.module is not None:
+    if source is not None and source.module is not None:
         handlers.append(source.module)
     if given["virtual"] and options.db == DATABASE:
         options.db = VIRTUAL_DATABASE
@@ -81,55 +92,95 @@ def run(options: Invocation, file: str, **given: Any) -> int:
             stack.enter_context(redirect_stdout(sys.stderr))
         engine = stack.enter_context(Engine(options.db, handlers=handlers, **settings))
         reader = stack.enter_context(reading(options))
-        ran = _run(options, engine, reader, source, (data, given["count"], given["timeout"]))
+        plan = _Plan(
+            source=source,
+            data=data,
+            count=_count(given),
+            timeout=given["timeout"],
+            forever=given["forever"],
+        )
+        ran = _run(options, engine, reader, plan)
         if not options.json:
             _show(options.screen(), reader, ran, options.db)
     if options.json:
         write_json(ran)
     if ran.interrupted:
         return exits.INTERRUPTED
+    if given["forever"]:
+        return exits.OK
     return exits.OK if ran.well else exits.NO
 
 
-def _run(
-    options: Invocation,
-    engine: Engine,
-    reader: Reader,
-    source: Source,
-    given: tuple[Any, int, float | None],
-) -> Ran:
-    data, count, timeout = given
-    definition = source.definition
-    name = f"{definition.name}@{definition.version}"
+class _Plan(Struct, frozen=True, kw_only=True):
+    """What a run is to do."""
+
+    source: Source | None
+    data: Any
+    count: int
+    timeout: float | None
+    forever: bool
+
+    @property
+    def name(self) -> str:
+        """The definition with its version."""
+        definition = self.source.definition if self.source is not None else None
+        return "" if definition is None else f"{definition.name}@{definition.version}"
+
+
+def _check(file: str | None, given: dict[str, Any]) -> None:
+    if given["forever"] and given["virtual"]:
+        raise click.UsageError("Virtual time does not pass by itself: leave one of them out.")
+    if file is None and (not given["forever"] or given["count"] or given["data"] is not None):
+        raise click.UsageError("Name the FILE of a definition, or say --forever alone.")
+
+
+def _count(given: dict[str, Any]) -> int:
+    count: int | None = given["count"]
+    return (0 if given["forever"] else 1) if count is None else count
+
+
+def _run(options: Invocation, engine: Engine, reader: Reader, plan: _Plan) -> Ran:
     before = mark(reader)
-    ids = _start(engine, source, data, count, options.tenant or "default")
-    if not count:
+    tenant = options.tenant or "default"
+    if plan.forever and plan.source is not None:
+        engine.deploy(plan.source.definition, tenant=tenant)
+    ids = [] if plan.source is None else _start(engine, plan.source, plan.data, plan.count, tenant)
+    if not plan.count and not plan.forever:
         ids = _unfinished(reader)
-    title = f"{name}   {plural(len(ids), 'instance')}   {options.db}"
-    watch = Watch(reader, ids, title, before)
-    screen = options.screen()
-    until = None if timeout is None else time.monotonic() + timeout
-    interrupted = False
-    try:
-        if reader.store.meta().clock == "virtual":
-            engine.run_until_idle()
-        elif options.json:
-            _wait(watch, until)
-        else:
-            follow(screen, watch, until)
-    except KeyboardInterrupt:
-        interrupted = True
+    watched = None if plan.forever else ids
+    about = "" if watched is None else plural(len(ids), "instance")
+    title = "   ".join(filter(None, (plan.name, about, options.db)))
+    watch = Watch(reader, watched, title, before)
+    interrupted = _follow(options, engine, watch, plan)
     seconds = watch.seconds
     watch.counts()
     states = Counter(row.state for row in map(reader.store.instance, ids) if row is not None)
     return Ran(
-        definition=name,
+        definition=plan.name,
         instances=ids,
         states=dict(sorted(states.items())),
         steps=watch.steps,
         seconds=round(seconds, 3),
         interrupted=interrupted,
     )
+
+
+def _follow(options: Invocation, engine: Engine, watch: Watch, plan: _Plan) -> bool:
+    """Watch until the end of the run; whether it was interrupted before."""
+    until = None if plan.timeout is None else time.monotonic() + plan.timeout
+    try:
+        if plan.forever:
+            with until_stopped() as stop:
+                host(None if options.json else options.screen(), watch, stop, until)
+        elif watch.store.meta().clock == "virtual":
+            engine.run_until_idle()
+        elif options.json:
+            _wait(watch, until)
+        else:
+            follow(options.screen(), watch, until)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def _start(engine: Engine, source: Source, data: Any, count: int, tenant: str) -> list[str]:
@@ -166,7 +217,7 @@ def _wait(watch: Watch, until: float | None) -> None:
 
 def _show(screen: Screen, reader: Reader, ran: Ran, path: str) -> None:
     rate = ran.steps / max(ran.seconds, 0.001)
-    told: list[Cell | str] = [Cell(ran.definition, "bold"), "  "]
+    told: list[Cell | str] = [Cell(ran.definition or path, "bold"), "  "]
     for state, count in ran.states.items():
         told.append(Cell(f"{count:,} {state}  ", colour(state)))
     about = f"{plural(ran.steps, 'step')} in {ran.seconds:.2f} s"

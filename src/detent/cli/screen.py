@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
 
+_ROOM = 20  # columns without which wrapped text is no longer read
+_WORD = 30  # longer words may be broken in a table
+_GAP = 3  # between columns
+
+
 class Cell(NamedTuple):
     """A piece of text with a style of rich."""
 
@@ -38,6 +43,7 @@ class Table(Struct, kw_only=True):
     title: str = ""
     empty: str = ""
     right: Sequence[str] = ()  # columns aligned to the right
+    whole: Sequence[str] = ("id", "instance")  # columns whose values are never broken
 
 
 class Branch(Struct, kw_only=True):
@@ -63,11 +69,33 @@ class Screen:
         return Console(file=self._out, highlight=False, soft_wrap=False)
 
     def line(self, *pieces: str | Cell) -> None:
-        """Print one line made of pieces."""
+        """Print one line made of pieces; on a terminal it is wrapped at words."""
         if self.terminal:
-            self.console.print(_rich(pieces), soft_wrap=True)
+            self.console.print(_rich(pieces), overflow="fold")
         else:
             self._write("".join(map(_plain, pieces)))
+
+    def verbatim(self, text: str) -> None:
+        """Print one line that is data: it stays one line, also when it is copied."""
+        if self.terminal:
+            self.console.print(_rich([text]), soft_wrap=True)
+        else:
+            self._write(_plain(text))
+
+    def hanging(self, head: Sequence[str | Cell], *pieces: str | Cell) -> None:
+        """Print a head and what belongs to it; what is wrapped stands below that, not below it."""
+        indent = sum(len(_plain(each)) for each in head)
+        room = self.console.width - indent if self.terminal else 0
+        if room < _ROOM:
+            self.line(*head, *pieces)
+            return
+        for place, part in enumerate(_rich(pieces).wrap(self.console, room, overflow="fold")):
+            begins = _rich(head) if place == 0 else _rich([" " * indent])
+            self.console.print(begins + part, soft_wrap=True)
+
+    def flush(self) -> None:
+        """Let whoever reads see what was printed, also through a pipe."""
+        self._out.flush()
 
     def heading(self, text: str) -> None:
         """Print the title of what follows."""
@@ -79,7 +107,7 @@ class Screen:
         kept = [(label, value) for label, value in pairs if _plain(value)]
         width = max((len(label) for label, _ in kept), default=0)
         for label, value in kept:
-            self.line(Cell(f"{label:<{width}}  ", "bright_black"), value)
+            self.hanging([Cell(f"{label:<{width}}  ", "bright_black")], value)
 
     def table(self, table: Table) -> None:
         """Print a table, or what to say when it has no rows."""
@@ -87,10 +115,26 @@ class Screen:
             self.heading(table.title)
         if not table.rows:
             self.line(Cell(table.empty or "none", "bright_black"))
-        elif self.terminal:
-            self.console.print(_rich_table(table))
-        else:
+        elif not self.terminal:
             self._plain_table(table)
+        elif widths := _widths(table, self.console.width):
+            self.console.print(_rich_table(table, widths))
+        else:
+            self._stacked(table)
+
+    def _stacked(self, table: Table) -> None:
+        """A table that is too wide for the terminal: each row as a few lines below its name."""
+        for first, *others in table.rows:
+            self.line(Cell(_plain(first), "bold"))
+            line: list[str | Cell] = []
+            for name, cell in zip(table.columns[1:], others, strict=True):
+                label = Cell(f"{name} " if name else "", "bright_black")
+                item: list[str | Cell] = ["  ", label, cell]
+                if line and sum(map(len, map(_plain, line + item))) > self.console.width:
+                    self.line(*line)
+                    line = []
+                line += item if _plain(cell) else []
+            self.line(*line)
 
     def tree(self, branch: Branch) -> None:
         """Print a tree."""
@@ -167,17 +211,49 @@ def _rich(pieces: Iterable[str | Cell]) -> Text:
     return made
 
 
-def _rich_table(table: Table) -> Any:
+def _rich_table(table: Table, widths: Sequence[int]) -> Any:
     from rich import box
     from rich.table import Table as RichTable
 
     made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for name in table.columns:
-        right = name in table.right
-        made.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for name, width in zip(table.columns, widths, strict=True):
+        made.add_column(
+            name,
+            justify="right" if name in table.right else "left",
+            no_wrap=_is_whole(table, name),
+            width=width,
+            overflow="fold",
+        )
     for row in table.rows:
         made.add_row(*(_rich([cell]) for cell in row))
     return made
+
+
+def _widths(table: Table, room: int) -> list[int]:
+    """The width of each column, the widest made narrower first; none if they cannot fit."""
+    texts = [list(table.columns), *([_plain(cell) for cell in row] for row in table.rows)]
+    columns = list(zip(*texts, strict=True))
+    widths = [max(map(len, cells)) for cells in columns]
+    least = [
+        width if _is_whole(table, cells[0]) else max(map(_word, cells))
+        for width, cells in zip(widths, columns, strict=True)
+    ]
+    gaps = _GAP * (len(columns) - 1)
+    if sum(least) + gaps > room:
+        return []
+    while sum(widths) + gaps > room:
+        spare = [place for place, width in enumerate(widths) if width > least[place]]
+        widths[max(spare, key=lambda place: widths[place])] -= 1
+    return widths
+
+
+def _is_whole(table: Table, name: str) -> bool:
+    return name in table.whole or name in table.right
+
+
+def _word(text: str) -> int:
+    """The length of the longest word, if it is one that need not be broken."""
+    return min(_WORD, max(map(len, text.split()), default=0))
 
 
 def _plain(piece: str | Cell) -> str:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from detent.definition import parse, read
+from detent.cli.screen import clean
+from detent.cli.values import WrongValue
+from detent.definition import parse, read, unknown_fields
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 
@@ -25,11 +27,17 @@ class Source(NamedTuple):
     module: ModuleType | None = None
 
 
-def load_definition(file: str) -> Source:
-    """The definition of a file; in Python the only one, or the one named as `file.py:name`."""
+def load_definition(file: str, *, warn: bool = False) -> Source:
+    """The definition of a file; in Python the only one, or the one named as `file.py:name`.
+
+    With `warn`, fields that are ignored are told on standard error.
+    """
     path, name = _split(file)
     if path.suffix != ".py":
-        return Source(parse(_readable(path)))
+        parsed = parse(_readable(path))
+        for each in unknown_fields(read(path)) if warn else ():
+            sys.stderr.write(f"warning: {file}: {clean(each)}\n")
+        return Source(parsed)
     module = load_module(str(path))
     found = {each: value for each, value in vars(module).items() if isinstance(value, Definition)}
     if name and name in found:
@@ -78,9 +86,8 @@ def json_value(given: str, option: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise RequestError(
-            "payload.invalid", f"{option} must be JSON, or @file with JSON; {error}"
-        ) from None
+        said = f"expected JSON, or @file with JSON; {error}"
+        raise WrongValue(said, "payload.invalid", option) from None
 
 
 def read_file(name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Requests to the owner: `detent instance signal`, pause, resume, cancel, retry, fork, migrate."""
+"""Requests to the owner of a store: `detent instance start`, `signal`, `pause` and the others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import click
 
 from detent.bootstrap.engine import Engine
+from detent.bootstrap.owners import living_owner
 from detent.bootstrap.visitor import Visitor, reach
 from detent.cli import exits
+from detent.cli.doors import HOST, named_for_people
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.palette import colour
 from detent.cli.reader import reading
-from detent.cli.screen import Cell
+from detent.cli.screen import Cell, Screen
 from detent.cli.sources import json_value, load_definition
 from detent.model.errors import RequestError
 from detent.service.migrating import preview_migration
@@ -56,6 +58,30 @@ pause = _asking("pause", "Pause an instance; in a wait the pause is held until t
 resume = _asking("resume", "Go on from a pause, or withdraw one that is held.")
 cancel = _asking("cancel", "Cancel an instance; protected parts and clean-up run first.")
 retry = _asking("retry", "Go on from the failed nodes of a failed instance.")
+
+
+@click.command()
+@click.argument("definition", metavar="FILE|NAME[@VERSION]")
+@click.option("--data", metavar="JSON", help="The data of the instance: JSON, or @file.")
+@click.option("--key", metavar="TEXT", help="Started twice with one key, it is started once.")
+@click.option("--namespace", default="default", metavar="NAME", show_default=True)
+@shared
+@pass_invocation
+def start(options: Invocation, definition: str, data: str | None, **given: Any) -> None:
+    """Start an instance, and leave it to the engine that runs on the store."""
+    value = None if data is None else json_value(data, "--data")
+    target = named_definition(definition)
+    with named_for_people(), Visitor(options.db) as visitor:
+        made = visitor.start(target, value, tenant=options.tenant or "default", **given)
+    with reading(options) as reader:
+        owned = living_owner(reader.store) is not None
+
+    def show(screen: Screen) -> None:
+        screen.line(Cell("done  ", "green"), "start ", Cell(made, "bold"))
+        if not owned:
+            screen.line(Cell(f"nobody runs this store: {HOST} does", "bright_black"))
+
+    options.emit({"instance": made, "request": "start", "owner": owned}, show)
 
 
 @click.command()
@@ -120,7 +146,7 @@ def migrate(
     if to is not None:
         with reading(options) as reader:  # before anything is stored for its tenant
             find_instance(reader.store, instance_id, reader.tenant)
-        with Visitor(options.db) as visitor:
+        with named_for_people(), Visitor(options.db) as visitor:
             args = {"to": visitor.target(instance_id, named_definition(to))}
     with door_to(options, instance_id) as door:
         door.command(instance_id, "migrate", args)
@@ -144,7 +170,7 @@ def _preview(options: Invocation, instance_id: str, to: str) -> int:
 def named_definition(to: str) -> Any:
     """A definition from a file, or the name of a stored one."""
     try:
-        return load_definition(to).definition
+        return load_definition(to, warn=True).definition
     except RequestError as error:
         if error.code != "file.missing" or to.endswith((".py", ".json", ".yaml", ".yml")):
             raise
@@ -171,4 +197,4 @@ def _answer(
     options.emit(shown, show)
 
 
-COMMANDS = (signal, pause, resume, cancel, retry, fork, migrate)
+COMMANDS = (start, signal, pause, resume, cancel, retry, fork, migrate)

@@ -130,6 +130,8 @@ def said(action: str, detail: Any, reader: Reader) -> str:
         return f"{detail.get('handler')}{again} {one_line(detail.get('request'), 60)}"
     if action == "wait.started":
         return _wait(detail, reader)
+    if action == "gate.closed":
+        return f"{', '.join(detail['keys'])} until {local(reader.ms_of(detail['until']))}"
     if "output" in detail:
         return one_line(detail["output"])
     left = {name: value for name, value in detail.items() if name not in ("in", "key")}

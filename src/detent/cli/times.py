@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 _UNITS = (
     ("year", 365 * 86_400_000),
@@ -11,6 +12,7 @@ _UNITS = (
     ("min", 60_000),
     ("s", 1_000),
 )
+_UTC = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 _NEAR_MS = 1_000
 
 
@@ -23,6 +25,11 @@ def local(ms: int) -> str:
 def instant(ms: int | None, now_ms: int) -> str:
     """An instant with its distance from now: `2026-01-01T12:00:00+01:00 (in 3 h)`."""
     return "" if ms is None else f"{local(ms)} ({relative(ms, now_ms)})"
+
+
+def in_local(text: str) -> str:
+    """A sentence whose UTC instants are written as all others are: local, to the second."""
+    return _UTC.sub(lambda found: local(from_iso(found[0])), text)
 
 
 def relative(ms: int, now_ms: int) -> str:

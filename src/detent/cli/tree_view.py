@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from detent.cli.palette import colour, symbol
 from detent.cli.screen import Branch, Cell
 from detent.cli.times import span
 from detent.kernel.tree import NodeView, Tree
 
 
-def tree_branch(title: list[Cell], tree: Tree, *, wide: bool, resolution_ms: int) -> Branch:
-    """The nodes under a title; parents come before their children."""
+def tree_branch(
+    title: list[Cell],
+    tree: Tree,
+    *,
+    wide: bool,
+    resolution_ms: int,
+    held: Mapping[str, str] | None = None,
+) -> Branch:
+    """The nodes under a title, with what holds them; parents come before their children."""
+    why = held or {}
     root = Branch(pieces=title)
     branches: dict[str | None, Branch] = {None: root}
     for node in tree.nodes:
-        branch = Branch(pieces=_pieces(node, wide=wide, resolution_ms=resolution_ms))
+        pieces = _pieces(node, wide=wide, resolution_ms=resolution_ms)
+        if node.id in why:
+            pieces.append(Cell(f"  {why[node.id]}", "bright_black"))
+        branch = Branch(pieces=pieces)
         branches[node.id] = branch
         branches.get(node.parent, root).children.append(branch)
     if tree.note:

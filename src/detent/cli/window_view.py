@@ -25,7 +25,7 @@ class Preview(Struct, frozen=True, kw_only=True):
 
     zone: str
     start_ms: int
-    now_ms: int
+    today: dt.date
     days: list[Day]
     open: bool
     closes_ms: int | None
@@ -36,11 +36,11 @@ def draw(screen: Screen, found: Preview) -> None:
     """Print the picture, and when the windows open next."""
     screen.line(Cell(found.zone, "bold"), Cell(f"   zones {tzdata_version()}", "bright_black"))
     screen.line(Cell(f"{'':14}  {_RULER}", "bright_black"))
-    today = local_of(found.now_ms, found.zone).date()
     for day in found.days:
-        style = "bold" if day.date == today else ""
+        style = "bold" if day.date == found.today else ""
         bar = [_cell(screen, each) for each in _bar(day, found.zone)]
-        screen.line(Cell(f"{day.date:%a %Y-%m-%d}  ", style), *_joined(bar), *_notes(day, found))
+        head: list[str | Cell] = [Cell(f"{day.date:%a %Y-%m-%d}  ", style), *_joined(bar), "  "]
+        screen.hanging(head, *_notes(day, found))
     screen.line()
     screen.facts(_verdict(found))
 
@@ -86,7 +86,7 @@ def _notes(day: Day, found: Preview) -> Iterator[Cell]:
     spans = ", ".join(
         f"{_time(start, found.zone)}-{_time(end, found.zone, day)}" for start, end in day.open
     )
-    yield Cell(f"  {spans}" if spans else "  closed", "" if spans else "bright_black")
+    yield Cell(spans or "closed", "" if spans else "bright_black")
     if day.holiday:
         yield Cell("  holiday", "magenta")
     if day.jump is not None:
@@ -116,9 +116,9 @@ def _verdict(found: Preview) -> Iterator[tuple[str, str | Cell]]:
 
 
 def _when(ms: int, found: Preview) -> str:
-    return (
-        f"{local_of(ms, found.zone):%a} {iso_local(ms, found.zone)} ({relative(ms, found.now_ms)})"
-    )
+    """An instant with its distance from the one that was asked about."""
+    distance = relative(ms, found.start_ms)
+    return f"{local_of(ms, found.zone):%a} {iso_local(ms, found.zone)} ({distance})"
 
 
 def listed(found: Preview) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class WaitExplained(Struct, frozen=True, kw_only=True):
     due: int | None
     text: str
     released_by: tuple[str, ...]
+    why: str = ""  # the text without its place and its beginning
 
 
 class EffectExplained(Struct, frozen=True, kw_only=True):
@@ -211,6 +212,8 @@ class _Speaker:
         self, path: str, block: str, wait: Wait, where: tuple[Frame, Node] | None
     ) -> WaitExplained:
         label = _label(path, where[1]) if where is not None else "it"
+        if wait.kind == "cron":
+            label = f"schedule {self.snapshot.kv.get('id', path)!r}"
         text, released = self._words(label, wait, where)
         if where is not None and where[0].deadline is not None:
             deadline = self.at(where[0].deadline)
@@ -223,6 +226,7 @@ class _Speaker:
             due=wait.due if wait.token not in self.forecasts else self.forecasts[wait.token].at,
             text=f"{text} since {self.at(wait.since)}",
             released_by=released,
+            why=self._words("", wait, where)[0].strip(),
         )
 
     def _words(

@@ -35,6 +35,18 @@ _OPEN = ("scheduled", "running", "waiting", "paused")
 _PAYLOADS = ("metadata", "data", "config")
 # what a caller says -> what a schedule keeps
 _WORDS = {"expr": "cron_expr", "overlap": "overlap_policy", "missed": "missed_policy"}
+_OPTIONS = (
+    "expr",
+    "timezone",
+    "overlap",
+    "missed",
+    "missed_limit",
+    "priority",
+    "metadata",
+    "data",
+    "config",
+    "enabled",
+)
 
 
 class CronView(Struct, frozen=True, kw_only=True):
@@ -78,16 +90,32 @@ def cron_instance(tenant: str, id: str) -> str:
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a schedule keeps them, out of what a caller says; wrong ones are refused."""
-    settings = {_WORDS.get(name, name): value for name, value in options.items()}
-    if "priority" in settings:
-        name = settings["priority"]
-        if type(name) is not str or name not in PRIORITIES:
-            raise invalid("priority", f"one of {', '.join(PRIORITIES)}", name)
-        settings["priority"] = PRIORITIES[name]
-    check(settings)
+    settings: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            known = ", ".join(_OPTIONS)
+            raise RequestError(
+                "request.invalid", f"a schedule has no option {shown(name)}; it has {known}"
+            )
+        if name == "priority" and (type(value) is not str or value not in PRIORITIES):
+            raise invalid("priority", f"one of {', '.join(PRIORITIES)}", value)
+        kept = _WORDS.get(name, name)
+        settings[kept] = PRIORITIES[value] if name == "priority" else value
+        _check(name, kept, settings[kept])
     for name in _PAYLOADS:
         encode_payload(settings.get(name), where=name, limit=limits.CONTEXT_BYTES)
     return settings
+
+
+def _check(name: str, kept: str, value: Any) -> None:
+    """Refuse a value, by the name that the caller used."""
+    try:
+        check({kept: value})
+    except RequestError as error:
+        said = error.message.removeprefix(f"{kept} must be ")
+        if said == error.message or name == kept:
+            raise
+        raise RequestError(error.code, f"{name} must be {said}") from None
 
 
 def check_future(settings: Mapping[str, Any], now_ms: int) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 APPROVALS_LIMIT = 1_000
 _PAGE = 500
+_GATE_ROUNDS = 2_000  # instants at which a gate calls that a list looks ahead
+_GATE_ROOM = 10_000
 _YES_NO = (("Yes", "yes"), ("No", "no"))
 
 
@@ -107,6 +109,27 @@ def forecasts(store: Store, snapshot: Snapshot, timing: Timing, tick: int) -> di
         )
         told[token] = forecast(gate, f"{snapshot.id}:{token}", tick)
     return told
+
+
+def gate_calls(store: Store, tenant: str, instances: frozenset[str]) -> dict[str, int]:
+    """When a tenant's gate calls those of the instances that stand in line there.
+
+    It is so if nothing else happens; what is too far ahead is left out.
+    """
+    meta = store.meta()
+    tick = max((each.tick for each in store.partitions()), default=0)
+    gate = open_gate(store, tenant, GateTiming(meta.epoch_ms, meta.resolution_ms), tick)
+    found: dict[str, int] = {}
+    for _ in range(_GATE_ROUNDS):
+        due = gate.next_due()
+        if due is None or len(found) == len(instances):
+            break
+        tick = max(due, tick)
+        for call in gate.call(tick, _GATE_ROOM):
+            if call.instance in instances:
+                found.setdefault(call.instance, tick)
+            gate.take(f"{call.instance}:{call.token}", tick)
+    return found
 
 
 def approvals(

@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
 from msgspec.structs import asdict, replace
 
 from detent.calendar import local_of
+from detent.definition.system import GATE
 from detent.kernel.gate.config import Config, Limit, Pool, Resource, cap_on, read_config
 from detent.kernel.gate.config_checks import unknown
 from detent.kernel.gate.meters import NEVER, Meters, Timing, place_of
 from detent.kernel.gate.rows import Row, read_rows
-from detent.service.gates import gate_id
+from detent.model.errors import RequestError
+from detent.ports.store import Page
+from detent.service.arguments import shown
+from detent.service.gates import SYSTEM, gate_id
 from detent.service.reading import read_snapshot
 
 if TYPE_CHECKING:
     from detent.ports.store import Store
+
+_COMPARED = 200  # ids looked at for a near match
 
 
 class LimitView(Struct, frozen=True, kw_only=True):
@@ -135,6 +142,16 @@ class Standing:
         return self._meters.timing.ms_of(tick) if self._tick < tick < NEVER else None
 
 
+def gated_tenants(store: Store) -> list[str]:
+    """The tenants that have limits or pools, or had some, by name."""
+    page = Page(namespace=SYSTEM, definition=GATE.hash, limit=1_000)
+    found: set[str] = set()
+    while rows := store.instances(page):
+        found.update(row.tenant for row in rows)
+        page = page._replace(after=rows[-1].n)
+    return sorted(found)
+
+
 def list_limits(store: Store, tenant: str, now_ms: int) -> list[LimitView]:
     """The limits of a tenant, by key."""
     standing = Standing(store, tenant, now_ms)
@@ -162,6 +179,18 @@ def find_pool(store: Store, tenant: str, name: str, now_ms: int) -> PoolView:
     if type(name) is not str or name not in standing.config.pools:
         raise unknown("pool.unknown", "pool", str(name), standing.config.pools)
     return standing.pool(name)
+
+
+def resource_in(pool: PoolView, id: str) -> ResourceView:
+    """One resource of a pool."""
+    found = {each.id: each for each in pool.resources}
+    if type(id) is not str or id not in found:
+        near = get_close_matches(str(id), list(found)[:_COMPARED], n=1, cutoff=0.7)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise RequestError(
+            "resource.unknown", f"there is no resource {shown(id)} in pool {pool.name!r}{hint}"
+        )
+    return found[id]
 
 
 def limit_of(result: Any) -> LimitView:

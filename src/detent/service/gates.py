@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from detent.definition.durations import to_duration
@@ -22,6 +25,18 @@ if TYPE_CHECKING:
 
 SYSTEM = "detent"
 """The namespace of the engine's own instances."""
+
+RESOURCE_FIELDS = (
+    "name",
+    "weight",
+    "enabled",
+    "daily_cap",
+    "timezone",
+    "warmup_start",
+    "warmup_days",
+    "warmup_start_cap",
+    "warmup_schedule",
+)
 
 
 # the gate's instance -----------------------------------------------------------------------------
@@ -70,32 +85,69 @@ def check_first_change(verb: str, args: dict[str, Any], now_ms: int) -> None:
 
 
 def window_ms(window: Any) -> int:
-    """A window as whole milliseconds: "1h", a timedelta, milliseconds, or seconds as a float."""
-    return _span("limit.invalid", "window", window)
+    """A window as whole milliseconds: "1h", a timedelta, or milliseconds."""
+    return _span("window", window, limits.LIMIT_WINDOW_MS, "366 days")
 
 
 def closing_ms(until: dt.datetime | None, for_: Any, now_ms: int) -> int:
     """The instant at which a closed limit opens again."""
     if (until is None) == (for_ is None):
         raise RequestError("limit.invalid", "say how long a limit is closed: either until or for_")
-    if until is not None:
-        return instant_ms("until", until)
-    return now_ms + _span("limit.invalid", "for_", for_)
+    if until is None:
+        return now_ms + _span("for_", for_, limits.DURATION_MS, "100 years")
+    ms = instant_ms("until", until)
+    if not now_ms < ms <= now_ms + limits.DURATION_MS:
+        now = dt.datetime.fromtimestamp(now_ms / 1000, dt.UTC).isoformat(timespec="seconds")
+        raise RequestError(
+            "limit.invalid",
+            f"until must lie ahead, by 100 years at most; got {until.isoformat()}, and it is {now}",
+        )
+    return ms
 
 
-def resource_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a resource as they travel: dates as text."""
+def resource_fields(fields: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a resource as they travel, dates as text; `now` is the resource with them."""
+    for name in fields:
+        if name not in RESOURCE_FIELDS:
+            near = get_close_matches(str(name), RESOURCE_FIELDS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(RESOURCE_FIELDS)}"
+            raise RequestError("pool.invalid", f"a resource has no field {shown(name)}; {hint}")
+    _check_warmup(fields, now)
     start = fields.get("warmup_start")
     if isinstance(start, dt.date) and not isinstance(start, dt.datetime):
         return {**fields, "warmup_start": start.isoformat()}
-    return fields
+    if isinstance(start, str):
+        _check_day(start)
+    return dict(fields)
 
 
-def _span(code: str, name: str, value: Any) -> int:
+def _check_warmup(fields: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse what would have no effect: a part of a warm-up where there is none."""
+    if now.get("warmup_days") or now.get("warmup_schedule"):
+        return
+    for name, needed in (
+        ("warmup_start_cap", "warmup_days with a daily_cap"),
+        ("warmup_start", "warmup_days with a daily_cap, or a warmup_schedule"),
+    ):
+        if fields.get(name):
+            raise RequestError("pool.invalid", f"{name} has no effect alone: it needs {needed}")
+
+
+def _check_day(text: str) -> None:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return  # the gate refuses it
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        raise RequestError("pool.invalid", f"warmup_start: there is no day {text}") from None
+
+
+def _span(name: str, value: Any, most: int, words: str) -> int:
     ms = to_duration(value)
-    if type(ms) is float and abs(ms) <= limits.DURATION_MS:  # NaN compares as False
-        ms = round(ms * 1000)
-    if type(ms) is not int or not 0 < ms <= limits.DURATION_MS:
-        expected = 'a length of time such as "1h", a timedelta or whole milliseconds, above 0'
-        raise RequestError(code, f"{name} must be {expected}; got {shown(value)}")
-    return ms
+    if type(ms) is int and 0 < ms <= most:
+        return ms
+    expected = 'a text such as "1h" or "90s", a timedelta, or whole milliseconds'
+    if type(ms) is float:
+        expected += ", not a float, which may be seconds or milliseconds"
+    expected += f"; above 0 and at most {words}"
+    raise RequestError("limit.invalid", f"{name} must be {expected}; got {shown(value)}")

@@ -67,3 +67,50 @@ def test_a_tree_draws_its_last_child_differently():
     screen._out = out
     screen.tree(root)
     assert out.getvalue().splitlines() == ["root", "|- leaf", "`- leaf"]
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """A terminal of 40 columns, without colours."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    return lambda show: [line.rstrip() for line in printed(show, terminal=True).splitlines()]
+
+
+def test_a_long_sentence_is_wrapped_at_words_on_a_terminal_and_not_elsewhere(narrow):
+    sentence = "one sentence whose words are all kept whole by it"
+    assert narrow(lambda screen: screen.line(sentence)) == [
+        "one sentence whose words are all kept",
+        "whole by it",
+    ]
+    assert printed(lambda screen: screen.line(sentence)) == f"{sentence}\n"
+
+
+def test_what_belongs_to_a_label_is_wrapped_beside_it(narrow):
+    facts = [("label", "words that need more than one line to be said")]
+    assert narrow(lambda screen: screen.facts(facts)) == [
+        "label  words that need more than one",
+        "       line to be said",
+    ]
+
+
+def test_data_stays_one_line_so_that_it_can_be_copied(narrow):
+    data = '{"text": "' + "long " * 12 + '"}'
+    assert narrow(lambda screen: screen.verbatim(data)) == [data]
+
+
+def test_an_id_in_a_table_is_never_broken(narrow):
+    id = "01a1edfb-2ee2-7278-9574"
+    table = Table(columns=("id", "about"), rows=[(id, "some words that are wrapped")])
+    lines = narrow(lambda screen: screen.table(table))
+    assert sum(id in line for line in lines) == 1
+    assert max(map(len, lines)) <= 40
+
+
+def test_a_table_that_is_too_wide_becomes_a_few_lines_for_each_row(narrow):
+    id = "01a1edfb-2ee2-7278-9574-e1cb56ecffa8"
+    table = Table(columns=("id", "key", "zone"), rows=[(id, "", "America/Argentina/Buenos_Aires")])
+    assert narrow(lambda screen: screen.table(table)) == [
+        id,
+        "  zone America/Argentina/Buenos_Aires",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.cli.sources import json_value, load_definition, load_module
+from detent.cli.values import WrongValue
 from detent.model.errors import RequestError
 
 TWO = """
@@ -49,9 +50,10 @@ def test_json_comes_from_the_command_line_or_from_a_file(tmp_path):
 
 
 def test_what_is_not_json_names_the_option(tmp_path):
-    with pytest.raises(RequestError) as caught:
+    with pytest.raises(WrongValue) as caught:
         json_value("{a: 1}", "--data")
-    assert "--data must be JSON" in caught.value.message
+    assert "'--data': expected JSON" in caught.value.format_message()
+    assert caught.value.code == "payload.invalid"
     with pytest.raises(RequestError) as missing:
         json_value(f"@{tmp_path}/none.json", "--data")
     assert missing.value.code == "file.missing"

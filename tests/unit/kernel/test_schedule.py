@@ -80,7 +80,7 @@ def test_a_schedule_whose_times_are_over_stands_for_ever():
     world = Scheduled("0 0 1 1 1 ? 1970")
     world.at_ms(HOUR_MS)
     assert (world.fires(), world.decision.due, world.state) == ([HOUR_MS], None, "waiting")
-    assert told(world).summary.startswith("Schedule 'cron' has no time left at which it fires")
+    assert told(world).summary.startswith("Schedule 's1' has no time left at which it fires")
 
 
 def test_a_start_with_an_impossible_schedule_fails_and_does_not_break():

@@ -22,7 +22,7 @@ def test_a_disabled_schedule_fires_nothing_and_never_makes_up_for_it():
     world = Scheduled()
     assert world.change(enabled=False).result == {"next_fire_at": None}
     assert world.decision.due is None
-    assert told(world).summary.startswith("Schedule 'cron' is disabled and fires nothing")
+    assert told(world).summary.startswith("Schedule 's1' is disabled and fires nothing")
     world.at_ms(5 * HOUR_MS + 1_000)
     assert world.change(enabled=True).result == {"next_fire_at": 6 * HOUR_MS}
     assert (world.fires(), world.skipped()) == ([], [])

@@ -12,10 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _held: list[int] = []
 
@@ -66,6 +63,15 @@ class StoreLock:
             os.close(self._descriptor)
         self._descriptor = -1
         self.adopted = False
+
+
+def is_locked(store: str | Path) -> bool:
+    """Whether somebody holds the lock of the store at a path; looking takes it for an instant."""
+    lock = StoreLock(Path(f"{store}.lock"))
+    if lock.take():
+        lock.free()
+        return False
+    return True
 
 
 def _let_go_in_child() -> None:

@@ -84,12 +84,16 @@ def _lock_of(name: str, descriptor: int | None) -> StoreLock:
 
 def _check_place(path: Path, create: NewStore | None) -> None:
     try:
-        exists = path.exists()
+        exists, is_directory = path.exists(), path.is_dir()
         has_parent = path.parent.is_dir()
     except OSError as error:
         raise StoreError(
             "store.unavailable", f"{path} cannot be reached ({error})", path=str(path)
         ) from error
+    if is_directory:
+        raise StoreError(
+            "store.unavailable", f"{path} is a directory; name a file in it", path=str(path)
+        )
     if not exists and not has_parent:
         raise StoreError(
             "store.unavailable",
@@ -97,7 +101,8 @@ def _check_place(path: Path, create: NewStore | None) -> None:
             path=str(path),
         )
     if not exists and create is None:
-        raise StoreError("store.unavailable", f"there is no store at {path}", path=str(path))
+        said = f"there is no store at {path}"
+        raise StoreError("store.unavailable", said, path=str(path), absent=True)
 
 
 def _connect(name: str, create: NewStore | None, *, read_only: bool, vfs: str) -> apsw.Connection:

@@ -183,7 +183,7 @@ def _owned(connection: apsw.Connection) -> StoreError:
     owner, host, pid = row
     return StoreError(
         "store.owned",
-        f"process {pid} on {host} owns this store; stop it, or send to it instead",
+        f"process {pid} on {host} owns this store; stop it, or send to it with a Visitor",
         owner=owner,
         host=host,
         pid=pid,
