@@ -21,6 +21,8 @@ from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.service import explaining, histories, proving
+from detent.service.gate_views import gated_tenants
+from detent.service.in_line import list_with_calls
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
 from detent.service.migrating import preview_migration
 from detent.store.sqlite import SqliteStore
@@ -62,9 +64,14 @@ class Inspector:
         """An instance with its context."""
         return self.look(lambda store: show_instance(store, instance, tenant))
 
-    def instances(self, page: Page | None = None, *, tenant: str | None = None) -> Listing:
-        """Instances that fit a filter."""
-        return self.look(lambda store: list_instances(store, page or Page(), tenant))
+    def instances(
+        self, page: Page | None = None, *, tenant: str | None = None, calls: bool = False
+    ) -> Listing:
+        """Instances that fit a filter; `calls` adds when their gate calls those in line there."""
+        wanted = page or Page()
+        if calls:
+            return self.look(lambda store: list_with_calls(store, wanted, tenant))
+        return self.look(lambda store: list_instances(store, wanted, tenant))
 
     def tree(self, instance: str, *, tenant: str | None = None) -> Tree:
         """The execution tree."""
@@ -98,13 +105,23 @@ class Inspector:
         """Why an instance stands still, and when it can move."""
         return self.look(lambda store: explaining.explain_instance(store, instance, tenant, tick))
 
-    def approvals(self, *, tenant: str | None = None) -> list[explaining.Approval]:
+    def approvals(
+        self, *, tenant: str | None = None, limit: int = 100
+    ) -> list[explaining.Approval]:
         """Questions that wait for a person."""
-        return self.look(lambda store: explaining.approvals(store, tenant))
+        return self.look(lambda store: explaining.approvals(store, tenant, limit=limit))
 
-    def doubts(self, instance: str = "", *, tenant: str | None = None) -> list[explaining.OpenCall]:
+    def doubts(
+        self, instance: str = "", *, tenant: str | None = None, limit: int = 100
+    ) -> list[explaining.OpenCall]:
         """Effects that need reconciliation or a person."""
-        return self.look(lambda store: explaining.doubts(store, tenant, instance=instance))
+        return self.look(
+            lambda store: explaining.doubts(store, tenant, instance=instance, limit=limit)
+        )
+
+    def gated_tenants(self, *, tenant: str | None = None) -> list[str]:
+        """The tenants that have limits or pools."""
+        return self.look(lambda store: gated_tenants(store) if tenant is None else [tenant])
 
     def preview_migration(
         self, instance: str, definition: Definition | str, *, tenant: str | None = None

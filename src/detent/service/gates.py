@@ -42,6 +42,11 @@ RESOURCE_FIELDS = (
 # the gate's instance -----------------------------------------------------------------------------
 
 
+def pool_id(tenant: str, name: str) -> str:
+    """What clients of the API know a pool by."""
+    return derived_id(tenant, "gate", f"pool:{name}")
+
+
 def gate_id(tenant: str) -> str:
     """The id of a tenant's gate."""
     check_text("tenant", tenant, limits.NAME_CHARS)

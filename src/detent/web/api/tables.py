@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    commands,
     crons,
     docs_page,
     health,
     histories,
+    inspect,
     instances,
     limits,
     openapi,
+    sequence_moves,
     sequences,
     signals,
     templates,
@@ -23,12 +26,15 @@ if TYPE_CHECKING:
 TABLES = (
     health.table,
     sequences.table,
+    sequence_moves.table,
     instances.table,
+    commands.table,
     histories.table,
     signals.table,
     templates.table,
     limits.table,
     crons.table,
+    inspect.table,
     openapi.table,
     docs_page.table,
 )
