@@ -60,6 +60,14 @@ def nodes(engine, instance):
     return {node.id: node.state for node in engine.inspect.tree(instance).nodes}
 
 
+def proved(engine):
+    """The chain verifies, and every instance replays to the same bytes."""
+    for item in engine.inspect.instances().items:
+        told = engine.replay(item.id)
+        assert told.identical, told.first_difference
+    assert engine.inspect.verify().valid
+
+
 def opened(path, *, write=False):
     """A connection beside the engine's own.
 

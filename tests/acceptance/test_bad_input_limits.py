@@ -91,7 +91,7 @@ def test_a_day_that_does_not_exist_is_told_from_a_wrong_form(engine):
 
 def test_a_schedule_speaks_of_the_options_that_its_caller_knows(engine):
     unknown = said(lambda: engine.crons.create("report", "0 9 * * *", every=1))
-    assert unknown.startswith("a schedule has no option 'every'; it has expr, timezone, overlap,")
+    assert unknown.startswith("a schedule has no setting 'every'; it has expr, timezone, overlap,")
     overlap = said(lambda: engine.crons.create("report", "0 9 * * *", overlap="queue"))
     assert overlap.startswith("overlap must be one of allow, skip")
     missed = said(lambda: engine.crons.create("report", "0 9 * * *", missed="some"))

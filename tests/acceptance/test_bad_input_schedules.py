@@ -64,6 +64,18 @@ def test_a_bad_change_is_refused_and_the_schedule_stays_as_it_is(engine):
     ):
         with refused(code):
             engine.crons.update(cron.id, **changes)
+    for changes, words in (
+        ({"sequence": "no-such", "version": 9}, "has no setting 'sequence'"),
+        ({"definition": "nightly", "version": 9}, "has no setting 'version'"),
+        ({"overlab": "skip"}, "did you mean 'overlap'?"),
+        ({"overlap_policy": "skip"}, "'overlap_policy' is called 'overlap' here"),
+        ({"overlap": "queue"}, "overlap must be one of allow, skip"),
+        ({"missed": "some"}, "missed must be one of one, all, none"),
+        ({"expr": 5}, "expr must be text"),
+    ):
+        with refused("request.invalid") as told:
+            engine.crons.update(cron.id, **changes)
+        assert words in told.value.message
     with refused("cron.not_found"):
         engine.crons.update("nobody", expr="0 * * * *")
     assert engine.crons.show(cron.id) == cron
@@ -76,3 +88,23 @@ def test_data_must_fit_what_a_schedule_starts(engine):
     with refused("payload.schema"):
         engine.crons.create(strict, "0 * * * *")
     assert engine.crons.create(strict, "0 * * * *", data={"n": 1}).data == {"n": 1}
+
+
+@pytest.mark.req("SEQ-TIM-1", "SEQ-TIM-3")
+@pytest.mark.parametrize("holidays", ["2026-01-01", [20260101], ["2026-13-01"], {"a": 1}])
+def test_holidays_that_are_no_dates_are_refused_at_the_start(tmp_path, holidays):
+    delay = {"duration": 0, "business_days_only": True}
+    counting = sequence("counting", step("work", "noop", delay=delay))
+    path = tmp_path / "store.db"
+    with virtual(path) as engine:
+        engine.deploy(counting)
+        before = digest(path)
+        for call in (
+            lambda: engine.start(counting, config={"holidays": holidays}),
+            lambda: engine.crons.create(counting, "0 * * * *", config={"holidays": holidays}),
+        ):
+            with refused("calendar.date"):
+                call()
+        assert digest(path) == before
+        assert engine.start(counting, config={"holidays": ["2026-01-01"]})
+        assert engine.start(NIGHTLY, config={"holidays": holidays})

@@ -106,7 +106,7 @@ blocks:
 
 
 @pytest.mark.req("SEQ-1")
-@pytest.mark.parametrize("handler", ["nobody", "http_request", "llm_call"])
+@pytest.mark.parametrize("handler", ["nobody", "mcp_call", "embed"])
 def test_a_start_whose_handler_nobody_has_is_refused_and_leaves_nothing(engine, path, handler):
     before = digest(path)
     with refused("handler.unknown" if handler == "nobody" else "definition.unsupported") as refusal:

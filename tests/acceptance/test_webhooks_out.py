@@ -361,9 +361,13 @@ def test_settings_that_cannot_be_used_are_refused_at_once(receiver, hooks, deliv
         virtual(webhooks=hooks, webhook_delivery=delivery, webhook_post=receiver.post)
 
 
-def test_webhooks_without_anything_to_send_them_are_refused():
-    with refused("webhook.invalid"):
-        virtual(webhooks=[{"url": URL}])
+@pytest.mark.req("SEQ-HND-4", "SEQ-WHK-1")
+def test_the_engine_sends_by_itself_and_not_to_a_private_address():
+    with virtual(webhooks=[{"url": "http://127.0.0.1:8080/hook"}]) as engine:
+        ended(engine)
+        (delivery,) = engine.webhooks.outbox()
+        assert (delivery.state, delivery.attempts) == ("parked", 1)
+        assert "not public" in delivery.last_error
 
 
 @pytest.mark.req("SEQ-WHK-1")

@@ -9,7 +9,7 @@ from detent.model.errors import StoreError
 from detent.ports.due import DueQuery
 from detent.ports.store import Flight, Seal
 from tests.conformance.adapters import ADAPTER_ERRORS
-from tests.conformance.world import World, a_birth, a_change, an_arrival, everything
+from tests.conformance.world import World, a_birth, a_change, an_arrival, an_item, everything
 
 LONE_SURROGATE = "\ud800"
 
@@ -24,6 +24,7 @@ def prepared(store):
         tombstones=["effect-6"],
         doubts=[("old", Doubt(effect="effect-3", state="indeterminate"))],
         blobs=[("old", "blob-1", b"kept")],
+        work=[an_item("work-1", tenant="acme")],
     )
     store.enqueue([an_arrival("arrival-1", "old"), an_arrival("arrival-2", "old")], 1)
     return world
@@ -50,6 +51,8 @@ def a_full_turn(world):
         blobs=[("old", "blob-2", b"b" * 9_000)],
         seal=Seal(1, 1, b"roots", b"digest", b"signature"),
         dues=[(world.numbers["slept"], 44)],
+        work=[an_item("work-2", previous="work-1")],
+        called_off=["work-1"],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.kernel.chain import GENESIS, digest_of, head_of, root_of, snapshot_digest_of
-from detent.model.decision import Birth
+from detent.model.decision import Birth, WorkItem
 from detent.ports.store import (
     Commit,
     InstanceChange,
@@ -12,6 +12,7 @@ from detent.ports.store import (
     Page,
     PartitionTurn,
 )
+from detent.ports.work import WorkQuery
 
 TICK = 100
 LEASE_MS = 30_000
@@ -66,6 +67,18 @@ def an_arrival(id, instance="instance-1", p=0, body=b"{}", birth=None):
     return NewArrival(id, p, instance, body, birth, SALT if birth else b"")
 
 
+def an_item(id, **columns):
+    """A work item that can be had from instant 0 on."""
+    filled = {
+        "effect": f"effect of {id}",
+        "instance": "instance-1",
+        "tenant": "acme",
+        "block": "a",
+        "handler": "charge",
+    }
+    return WorkItem(id=id, **{**filled, **columns})
+
+
 class World:
     """The writer of all partitions of a store."""
 
@@ -107,6 +120,10 @@ class World:
         )
 
 
+def work_rows(store):
+    return store.work.items(WorkQuery(limit=1_000))
+
+
 def everything(store):
     """All that the port can read of a store, to prove that something did or did not change."""
     rows = store.instances(Page(limit=10_000))
@@ -125,4 +142,7 @@ def everything(store):
         "doubts": store.doubts("", "", 100),
         "blobs": {id: store.blobs(id, WATCHED_BLOBS) for id in ids},
         "definitions": store.definitions("acme", "sales"),
+        "work": work_rows(store),
+        "work events": {row.id: store.work.events(row.id, 100) for row in work_rows(store)},
+        "workers": store.work.workers(None, 0, 100),
     }

@@ -56,6 +56,19 @@ def test_a_day_on_which_the_clock_goes_back_says_so():
     assert "clock goes back, 03:00 to 02:00" in shown.out
 
 
+def test_a_date_that_the_zone_left_out_is_said_not_to_exist():
+    """Samoa went from the end of Thursday 29 December 2011 to the beginning of Saturday."""
+    asked = ("--hours", "09:00-17:00", "--zone", "Pacific/Apia", "--from", "2011-12-29")
+    office = "." * 18 + "#" * 16 + "." * 14
+    assert bars(preview(*asked, "--days", 3)) == [
+        ("2011-12-29", office, "09:00-17:00  clock goes on, Fri 00:00 to Sat 00:00"),
+        ("2011-12-30", " " * 48, "does not exist here"),
+        ("2011-12-31", office, "09:00-17:00"),
+    ]
+    found = preview(*asked, "--days", 3, "-o", "json").json["days"]
+    assert [day["exists"] for day in found] == [True, False, True]
+
+
 def test_a_window_over_midnight_ends_on_the_next_day():
     shown = preview("--hours", "fri 22:00-02:00", "--from", "2026-01-02", "--days", 2)
     assert [notes for _date, _bar, notes in bars(shown)] == ["22:00-24:00", "00:00-02:00"]

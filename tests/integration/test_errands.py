@@ -6,7 +6,7 @@ import pytest
 
 import detent
 from detent import Engine, sequence, step
-from detent.bootstrap.visitor import reach
+from detent.bootstrap.reach import reach
 from detent.runtime.settings import WriterSettings
 
 LETTER = sequence("letter", step("send", "send", params={"n": "{{data.n}}"}, rate_limit_key="box"))

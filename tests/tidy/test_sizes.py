@@ -16,9 +16,7 @@ DISPATCHERS = ("src/detent/runtime/turn.py", "src/detent/kernel/step.py")
 EXCEPTIONS = {
     "module lines": {},
     "function lines": {},
-    "parameters": {
-        "src/detent/bootstrap/engine.py::Engine.start": (14, "users' verb, options by name"),
-    },
+    "parameters": {},
 }
 
 

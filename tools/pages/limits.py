@@ -37,12 +37,18 @@ _ENGINE = {
     "seed": "Virtual time: salts, ids and instance seeds derive from it, so that equal seeds give "
     "equal bytes.",
     "seal_key": "A file with an Ed25519 private key; seals are signed with it.",
+    "allow_internal_urls": "Network handlers may call private addresses: for your own machine.",
+    "allowed_internal_hosts": "What they may call beyond the public internet: names, `*.name`, "
+    "addresses, networks such as `10.0.0.0/8`, each perhaps with `:port`.",
+    "api_key_envs": "Patterns of the environment variables that `llm_call` may read keys from.",
     "vault_key": "Seals credentials and the secrets of triggers: 32 bytes as hex or base64, or a "
     "file with them. Without it there are none.",
     "vault_old_keys": "Keys that only open what they sealed before they were replaced.",
     "webhooks": "URLs that are told of ends and breaches, each with `url` and perhaps `events`, "
     "`tenant` and `secrets`.",
     "webhook_delivery": "How they are told, below.",
+    "workers": "Handlers that nobody has registered are external workers'; off, they are refused.",
+    "work_stale_ms": "How long a worker's claim lives without a heartbeat.",
     "turns": "The settings of the writer, below.",
 }
 
@@ -117,4 +123,8 @@ def _value(value: object) -> str:
         return f"{value:,}"
     if value is None or value == ():
         return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(code, value))
     return code(value) if isinstance(value, str) else "as below"

@@ -15,15 +15,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
+from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
 from detent.bootstrap.inspector import Inspector
-from detent.bootstrap.known_handlers import registration, remember
+from detent.bootstrap.known_handlers import known_here, registration, remember
 from detent.bootstrap.making import (
     Handover,
     chance_of,
@@ -40,15 +42,15 @@ from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
+from detent.bootstrap.work import WorkRoom
 from detent.handlers import Registry
 from detent.handlers.webhooks import Post
 from detent.model import limits
-from detent.model.decision import Verdict
+from detent.model.decision import HandlerSpec, Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.model.ids import partition_of, timed_id
+from detent.model.ids import timed_id
 from detent.model.link import Control, Decided, Submission
-from detent.ports.store import NewArrival
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
@@ -57,7 +59,7 @@ from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
 from detent.service.catalogue import definition_row
 from detent.service.credentials import StoredSecrets
-from detent.service.starting import Moment, StartRequest, start_submission
+from detent.service.starting import Moment, StartRequest, start_arrival, start_submission
 from detent.service.vault import Safe
 from detent.store.sqlite import SqliteStore, open_store
 
@@ -78,6 +80,7 @@ class Parts:
         self.watch = Watch()
         self.safe = Safe(vault_of(settings.vault_key, settings.vault_old_keys))
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
+        self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
         self._lock = threading.RLock()
@@ -95,12 +98,8 @@ class Parts:
         self._valid_until_ms = 0
         self.held = ""
         memory = settings.path == MEMORY
-        self.inspector = Inspector(
-            (lambda: store)
-            if memory
-            else (lambda: open_store(settings.path, create=None, read_only=True)),
-            shared=memory,
-        )
+        reader = partial(open_store, settings.path, create=None, read_only=True)
+        self.inspector = Inspector((lambda: store) if memory else reader, shared=memory)
 
     # wiring --------------------------------------------------------------------------------------
 
@@ -112,6 +111,7 @@ class Parts:
             self._dispatcher.take(decided)
         self.callers.answer(decided.acks)
         self.watch.moved(decided.moved)
+        self.work.bell.ring(decided.work)
 
     def submit(self, *items: Submission | Control) -> None:
         """Hand items to the writer."""
@@ -124,20 +124,12 @@ class Parts:
 
     def ask(self, make: Callable[[int], Submission]) -> Verdict:
         """Submit what is made for an acknowledgement number, and wait for the answer to it."""
-        guard_reentrant("a blocking engine call")
-        ack, future = self.callers.expect()
-        try:
-            self.submit(make(ack))
-            if self._driver is not None:
-                self._driver.settle_until(future)
-            return raise_refusal(future.result(limits.ASK_TIMEOUT_MS / 1000))
-        except FutureTimeout:
-            raise RequestError(
-                "request.timeout",
-                f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
-            ) from None
-        finally:
-            self.callers.forget(ack)
+        return raise_refusal(self.ask_all([make])[0])
+
+    def ask_all(self, makes: Sequence[Callable[[int], Submission]]) -> list[Verdict]:
+        """The same for many at once; a refusal is an answer like any other."""
+        settle = None if self._driver is None else self._driver.settle_until
+        return ask_all(self.callers, self.submit, settle, makes)
 
     def tell(self, submission: Submission) -> Verdict:
         """Tell from inside a handler: durable when this returns, or refused."""
@@ -150,17 +142,18 @@ class Parts:
 
     # time and ids --------------------------------------------------------------------------------
 
-    def moment(self) -> Moment:
-        """Now, and fresh names for what starts now."""
+    def tick(self) -> int:
+        """Logical now."""
         if self._closed:
             raise closed()
-        tick = self._clock.tick()
         if self.meta.clock == "stepped":
-            tick = max((row.tick for row in self.read(lambda store: store.partitions())), default=0)
-        elif self._driver is not None:
-            tick = self._driver.tick()
+            return max((row.tick for row in self.read(lambda store: store.partitions())), default=0)
+        return self._clock.tick() if self._driver is None else self._driver.tick()
+
+    def moment(self) -> Moment:
+        """Now, and fresh names for what starts now."""
         return Moment(
-            tick=tick,
+            tick=self.tick(),
             epoch_ms=self.meta.epoch_ms,
             resolution_ms=self.meta.resolution_ms,
             fresh_id=self.fresh_id(self._ids.next),
@@ -213,8 +206,12 @@ class Parts:
             self._dispatcher.handlers_changed()
         return names
 
+    def handlers(self) -> dict[str, HandlerSpec]:
+        """What the kernel is told about the handlers of this process."""
+        return known_here(self.registry.specs(), workers=self.settings.workers)
+
     def _tell_handlers(self) -> None:
-        specs = self.write(lambda store: remember(store, self.registry.specs()))
+        specs = self.write(lambda store: remember(store, self.handlers()))
         self.submit(registration(specs))
 
     # starting and waiting ------------------------------------------------------------------------
@@ -222,19 +219,15 @@ class Parts:
     def start_batch(self, definition: Definition, requests: Sequence[StartRequest]) -> list[str]:
         """Leave all starts in one transaction: all or none."""
         guard_reentrant("a blocking engine call")
-        arrivals, ids = [], []
+        arrivals = []
         for request in requests:
             made = start_submission(definition, request, self.moment(), 0)
-            id, p = made.instance, partition_of(made.instance, self.meta.partitions)
-            ids.append(id)
-            arrivals.append(
-                NewArrival(f"start:{id}", p, id, made.body, made.birth, self.chance(16))
-            )
+            arrivals.append(start_arrival(made, self.meta.partitions, self.chance(16)))
         tick = self.moment().tick
         self.keep(definition, requests[0].tenant, requests[0].namespace)
         self.write(lambda store: store.enqueue(arrivals, tick))
         self.submit(Control("wake"))
-        return ids
+        return [left.instance for left in arrivals]
 
     def wait_for(self, instance: str, wanted: frozenset[str], timeout: float | None) -> str:
         """Wait for an instance to be in one of the states."""
@@ -303,7 +296,7 @@ class Parts:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
-            register_own(self, post)
+            self.deltas = register_own(self, post)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":
                 self._open_virtual()
@@ -324,7 +317,8 @@ class Parts:
             self.registry, lambda _items: None, max_in_flight=self.settings.max_in_flight
         )
         self._dispatcher.start()
-        self._driver = VirtualDriver(writer, clock, self._dispatcher, self.decided, self.registry)
+        hears = (self.decided, self.work)
+        self._driver = VirtualDriver(writer, clock, self._dispatcher, hears, self.registry)
         self._driver.open()
 
     def _open_running(self) -> None:
@@ -333,7 +327,7 @@ class Parts:
         handover = Handover(
             settings=for_writer(self.settings),
             owner=make_owner(self.settings, self._wake.address),
-            handlers=self.registry.specs(),
+            handlers=self.handlers(),
             lock=self._store.hold_lock(),
             ahead_ms=self._clock.wall_ms() - boot_time_ms(),
         )
@@ -348,6 +342,7 @@ class Parts:
         self._dispatcher.start()
         link.start(self.decided)
         self._wake.start()
+        self.work.open()
 
     def close(self) -> None:
         """Stop in the order in which work flows; whoever comes second waits until it is done."""
@@ -362,7 +357,8 @@ class Parts:
                 last.callback(self.inspector.close)
                 last.callback(self.watch.fail_all, closed())
                 last.callback(self.callers.fail_all, closed())
-                for part in (self._link, self._driver, self._dispatcher, self._wake):
+                parts = (self._link, self._driver, self._dispatcher, self._wake, self.work)
+                for part in parts:
                     if part is not None:
                         last.callback(part.close)
 

@@ -22,7 +22,13 @@ from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.crons import CronView
 from detent.service.policies import check_policies
 from detent.service.sending import Verb
-from detent.service.starting import check_free, check_handlers, check_labels, check_schema
+from detent.service.starting import (
+    check_free,
+    check_handlers,
+    check_holidays,
+    check_labels,
+    check_schema,
+)
 
 _TAKEN = ("waiting", "paused", "failed", "cancelled")
 
@@ -91,6 +97,7 @@ class Crons:
         crons.check_future(settings, now.epoch_ms + now.tick * now.resolution_ms)
         found = self._find(definition, tenant, namespace)
         check_schema(found, settings.get("data"))
+        check_holidays(found, settings.get("config"))
         settings |= _target(found, definition)
         chosen = now.fresh_id if id is None else id
         made = crons.cron_start(settings, (tenant, namespace), now, chosen, self._policies)
@@ -114,11 +121,13 @@ class Crons:
         settings = crons.settings_of(changes)
         now = self.show(id, tenant=tenant)
         expression = {"cron_expr": now.cron_expr, "timezone": now.timezone, **settings}
-        if settings.get("enabled", now.enabled):
+        retimed = not settings.keys().isdisjoint(("cron_expr", "timezone", "enabled"))
+        if retimed and settings.get("enabled", now.enabled):
             crons.check_future(expression, self._now_ms())
         if definition is not None:
             found = self._find(definition, now.tenant, now.namespace)
             check_schema(found, settings.get("data", now.data))
+            check_holidays(found, settings.get("config", now.config))
             settings |= _target(found, definition)
             if not isinstance(definition, str):
                 self._keep(found, now.tenant, now.namespace)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from msgspec.structs import replace
 
@@ -21,20 +21,21 @@ from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
+from detent.bootstrap.steering import BulkOptions, Steering, Where
 from detent.bootstrap.webhooks import Webhooks
+from detent.bootstrap.work import Work
 from detent.definition import load
 from detent.handlers.webhooks import Post
 from detent.kernel.explain import Explanation
 from detent.kernel.fork import ForkRequest
 from detent.kernel.replay import Replay
-from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
-from detent.model.errors import RequestError
 from detent.model.link import Submission
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
-from detent.service.arguments import listed, reference, wanted_states
+from detent.service.arguments import reference, wanted_states
+from detent.service.bulk import BulkResult
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
@@ -42,7 +43,9 @@ from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
+    StartOptions,
     StartRequest,
+    batch_of,
     check_free,
     check_handlers,
     check_labels,
@@ -65,25 +68,35 @@ class Engine:
         """Open the store at `path`, own it, recover, and start working.
 
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
-        every step of every instance started here. Further settings: `writer`, `clock`,
-        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seed`,
-        `seal_key`, `vault_key`, `vault_old_keys`, `webhooks`, `webhook_delivery`; webhooks are sent
-        by `webhook_post`.
+        every step of every instance started here. Further settings: `writer`, `clock`, `seed`,
+        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers`
+        (handlers nobody has registered are external workers'), `work_stale_ms`, `vault_key`,
+        `vault_old_keys`, `webhooks`, `webhook_delivery`, `allow_internal_urls`,
+        `allowed_internal_hosts`, `api_key_envs`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
-        self._parts: Parts = assemble(self._settings, handlers, webhook_post)
-        self.aio = AsyncEngine(self)
+        self._furnish(assemble(self._settings, handlers, webhook_post))
 
     @classmethod
     def over(cls, parts: Parts, policies: Sequence[Any] = ()) -> Self:
         """An engine of parts that are open already; for tests that bring a store of their own."""
         engine = cls.__new__(cls)
-        vars(engine).update(
-            _settings=parts.settings, _policies=read_policies(policies), _parts=parts
-        )
-        engine.aio = AsyncEngine(engine)
+        vars(engine).update(_settings=parts.settings, _policies=read_policies(policies))
+        engine._furnish(parts)  # noqa: SLF001 - its own class
         return engine
+
+    def _furnish(self, parts: Parts) -> None:
+        """Open the doors for what has verbs of its own."""
+        door = Door(self._configure, self._begin, parts.inspector.look, parts.moment)
+        self._parts = parts
+        self.limits = Limits(door)
+        self.pools = Pools(door)
+        self.crons = Crons(door, self, parts.keep, self._policies)
+        self.events = Events(door, parts.ask)
+        self.webhooks = Webhooks(parts)
+        self.work = Work(parts)
+        self.aio = AsyncEngine(self)
 
     # starting and telling ------------------------------------------------------------------------
 
@@ -95,34 +108,12 @@ class Engine:
         key: str | None = None,
         tenant: str = "default",
         namespace: str = "default",
-        priority: str = "Normal",
-        timezone: str = "UTC",
-        at: dt.datetime | dt.timedelta | None = None,
-        config: Any = None,
-        metadata: Any = None,
-        dry_run: bool = False,
-        auto_approve: bool = False,
-        concurrency_key: str | None = None,
-        max_concurrency: int = 1,
+        **options: Unpack[StartOptions],
     ) -> str:
         """Start an instance and return its id once durable; a known `key` gives the first one's."""
-        request = StartRequest(
-            data=data,
-            key=key,
-            tenant=tenant,
-            namespace=namespace,
-            priority=priority,
-            timezone=timezone,
-            at=at,
-            config=config,
-            metadata=metadata,
-            dry_run=dry_run,
-            auto_approve=auto_approve,
-            policies=self._policies,
-            concurrency_key=concurrency_key,
-            max_concurrency=max_concurrency,
-        )
-        return self.start_request(definition, request)
+        labels = {"key": key, "tenant": tenant, "namespace": namespace}
+        given: dict[str, Any] = {"data": data, **labels, **options, "policies": self._policies}
+        return self.start_request(definition, StartRequest(**given))
 
     def start_request(self, definition: Definition | str, request: StartRequest) -> str:
         """Start from a prepared request."""
@@ -145,27 +136,12 @@ class Engine:
         timezone: str = "UTC",
     ) -> list[str]:
         """Start one instance per item of `datas`, all or none, and return their ids."""
-        items = listed("a batch", datas)
-        if not items:
+        labels: dict[str, Any] = {"tenant": tenant, "namespace": namespace, "priority": priority}
+        shared = StartRequest(**labels, timezone=timezone, policies=self._policies)
+        requests = batch_of(shared, datas)
+        if not requests:
             return []
-        ready = self._ready(definition, tenant, namespace)
-        requests = [
-            StartRequest(
-                data=data,
-                tenant=tenant,
-                namespace=namespace,
-                priority=priority,
-                timezone=timezone,
-                policies=self._policies,
-            )
-            for data in items
-        ]
-        if len(requests) > limits.BATCH_STARTS:
-            raise RequestError(
-                "request.invalid",
-                f"a batch holds at most {limits.BATCH_STARTS}; got {len(requests)}",
-            )
-        return self._parts.start_batch(ready, requests)
+        return self._parts.start_batch(self._ready(definition, tenant, namespace), requests)
 
     def signal(
         self, instance: str, name: str, payload: Any = None, *, id: str | None = None
@@ -210,6 +186,44 @@ class Engine:
         self._parts.keep(ready, row.tenant, row.namespace)
         self.command(instance, "migrate", {"to": ready.hash})
 
+    # steering ------------------------------------------------------------------------------------
+
+    def set_data(self, instance: str, data: Any) -> None:
+        """Replace the data of an instance, whatever its state."""
+        self._steering.set_data(instance, data)
+
+    def set_state(
+        self, instance: str, state: str, *, at: dt.datetime | dt.timedelta | None = None
+    ) -> str:
+        """Set the state as the life cycle allows; `at` is when one that is scheduled goes on."""
+        return self._steering.set_state(instance, state, at)
+
+    def reschedule(self, instance: str, offset: dt.timedelta | int) -> None:
+        """Move the due time of a scheduled instance by a span, which may be negative."""
+        self._steering.reschedule(instance, offset)
+
+    def resume_from(
+        self, instance: str, block: str, *, data: Any = None, signals: Sequence[Any] = ()
+    ) -> dict[str, Any]:
+        """Repeat a block of the top level and all that follow it, from a failure or a pause."""
+        return self._steering.resume_from(instance, block, data, signals)
+
+    def inject(
+        self, instance: str, blocks: Sequence[Any], *, position: int | None = None
+    ) -> dict[str, Any]:
+        """Put blocks into one instance, after those of its definition."""
+        return self._steering.inject(instance, blocks, position, self._parts.registry.specs())
+
+    def bulk(
+        self, action: str, where: Where, args: Any = None, **options: Unpack[BulkOptions]
+    ) -> BulkResult:
+        """Ask every instance that a filter finds, and count the verdicts."""
+        return self._steering.bulk(action, where, args, options)
+
+    @property
+    def _steering(self) -> Steering:
+        return Steering(self.command, self._parts.ask_all, self.inspect.look, self._parts.moment)
+
     def command(
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
@@ -228,35 +242,6 @@ class Engine:
         """Start one of the engine's own instances; one that is there stays as it is."""
         self._parts.keep(definition, tenant, SYSTEM)
         self._parts.ask(lambda ack: replace(made, ack=ack))
-
-    @property
-    def limits(self) -> Limits:
-        """Rate limits: set, close, open, delete, list, show."""
-        return Limits(self._door)
-
-    @property
-    def pools(self) -> Pools:
-        """Pools of resources: create, add, update, remove, delete, list, show."""
-        return Pools(self._door)
-
-    @property
-    def crons(self) -> Crons:
-        """Schedules: create, update, enable, disable, delete, list, show, next_fires, preview."""
-        return Crons(self._door, self, self._parts.keep, self._policies)
-
-    @property
-    def events(self) -> Events:
-        """Events of producers, for steps that wait for them: send, send_many, list, show."""
-        return Events(self._door, self._parts.ask)
-
-    @property
-    def webhooks(self) -> Webhooks:
-        """Deliveries of webhooks: outbox, list, show, redeliver, drop; and disabled URLs."""
-        return Webhooks(self._parts)
-
-    @property
-    def _door(self) -> Door:
-        return Door(self._configure, self._begin, self.inspect.look, self._parts.moment)
 
     def wait_for(
         self,
@@ -384,7 +369,7 @@ class Engine:
         check_definition(definition)
         check_free(definition.name, namespace)
         parts = self._parts
-        specs = parts.registry.specs()
+        specs = parts.handlers()
         check_policies(self._policies, specs)
         if not parts.known(definition, tenant, namespace):
             definition = self._settled(definition, tenant, namespace)

@@ -11,12 +11,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from detent.model.decision import HandlerSpec
+from detent.model.decision import ANYBODY, HandlerSpec
 from detent.model.link import Control
 from detent.ports.store import Store
 
 _SETTING = "handlers"
 _decode = msgspec.json.Decoder(dict[str, HandlerSpec]).decode
+
+
+def known_here(specs: Mapping[str, HandlerSpec], *, workers: bool) -> dict[str, HandlerSpec]:
+    """The handlers of a process; with `workers`, every other name is external workers'."""
+    anybody = {ANYBODY: HandlerSpec(name=ANYBODY, worker=True)} if workers else {}
+    return {**specs, **anybody}
 
 
 def recall(store: Store) -> dict[str, HandlerSpec]:

@@ -1,33 +1,37 @@
-"""The handlers an engine brings itself: what it does on itself, and deliveries of webhooks."""
+"""The handlers an engine brings itself: on itself, on the outside, and deliveries of webhooks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from detent.bootstrap.deltas import Deltas
 from detent.bootstrap.inside import EngineInside
 from detent.handlers import register_inside
+from detent.handlers.network import NetworkSettings, Outside, Posting, register_network
 from detent.handlers.webhooks import Post, Sending, register_webhooks
-from detent.model.errors import RequestError
 from detent.service import webhooks
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
 
 
-def register_own(parts: Parts, post: Post | None) -> None:
-    """Register the engine's own handlers; deliveries only where there are URLs to tell."""
-    register_inside(parts.registry, EngineInside(parts))
-    settings = parts.settings
-    if not settings.webhooks:
-        return
-    if post is None:
-        raise RequestError(
-            "webhook.invalid", "there are webhooks, and nothing to send them; give webhook_post"
-        )
-    sending = Sending(
-        post, settings.webhooks, settings.webhook_delivery, StoredGone(parts), parts.now_ms
+def register_own(parts: Parts, post: Post | None) -> Deltas:
+    """Register the engine's own handlers; a model's text, as it comes, goes to the result."""
+    settings, deltas = parts.settings, Deltas()
+    network = NetworkSettings(
+        allow_internal=settings.allow_internal_urls,
+        allowed_hosts=settings.allowed_internal_hosts,
+        api_key_envs=settings.api_key_envs,
     )
-    register_webhooks(parts.registry, sending)
+    outside = Outside(network, deltas=deltas)
+    register_inside(parts.registry, EngineInside(parts))
+    register_network(parts.registry, outside)
+    if settings.webhooks:
+        hooks, delivery = settings.webhooks, settings.webhook_delivery
+        posting = post or Posting(outside)
+        sending = Sending(posting, hooks, delivery, StoredGone(parts), parts.now_ms)
+        register_webhooks(parts.registry, sending)
+    return deltas
 
 
 class StoredGone:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
+from detent.handlers.network.settings import Allowed
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.model.webhook import Delivery, Webhook, check_webhooks
@@ -39,6 +40,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     vault_old_keys: tuple[str, ...] = ()  # keys that only open what they sealed before
     webhooks: tuple[Webhook, ...] = ()  # who is told of ends and breaches
     webhook_delivery: Delivery = Delivery()
+    workers: bool = False  # handlers that nobody has registered are external workers'
+    work_stale_ms: int = limits.WORK_STALE_MS  # a claim without a heartbeat for so long is over
+    allow_internal_urls: bool = False  # network handlers may call private addresses
+    allowed_internal_hosts: tuple[str, ...] = ()  # names, addresses, networks; perhaps with :port
+    api_key_envs: tuple[str, ...] = ("*_API_KEY",)  # variables that llm_call may read keys from
     turns: WriterSettings = WriterSettings()
 
     def __repr__(self) -> str:
@@ -81,9 +87,12 @@ def check(settings: Settings) -> Settings:
         raise _bad("max_in_flight", "at least 1", settings.max_in_flight)
     if settings.threads is not None and settings.threads < 1:
         raise _bad("threads", "at least 1", settings.threads)
+    if settings.work_stale_ms < 1:
+        raise _bad("work_stale_ms", "at least 1", settings.work_stale_ms)
     if settings.turns.seal_every_turns < 1:
         raise _bad("seal_every_turns", "at least 1", settings.turns.seal_every_turns)
     vault_of(settings.vault_key, settings.vault_old_keys)
+    Allowed(settings.allowed_internal_hosts)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     check_webhooks(settings.webhooks, settings.webhook_delivery)
     if not settings.webhooks:

@@ -33,6 +33,16 @@ class Performs(Protocol):
         """Stop."""
 
 
+class Claims(Protocol):
+    """What is held by external workers; its leases end by the clock, without any input."""
+
+    def due_tick(self) -> int | None:
+        """The tick at which the first lease is over."""
+
+    def reap(self) -> int | None:
+        """Deal with those that are over."""
+
+
 class VirtualDriver:
     """Drives one writer; used by one thread."""
 
@@ -41,13 +51,14 @@ class VirtualDriver:
         writer: Writer,
         clock: VirtualClock,
         dispatcher: Performs,
-        decided: Callable[[Decided], None],
+        hears: tuple[Callable[[Decided], None], Claims],
         performers: Performers,
     ) -> None:
+        """`hears` are told what a turn decided, and asked about the claims of workers."""
         self._writer = writer
         self._clock = clock
         self._dispatcher = dispatcher
-        self._decided = decided
+        self._decided, self._claims = hears
         self._performers = performers
         self._orders: list[Order] = []
         self._parked: dict[str, Order] = {}  # of handlers that nobody has registered; not marked
@@ -103,23 +114,25 @@ class VirtualDriver:
         """Settle, move to the next due tick, and so on until nothing is due, or it is enough.
 
         A schedule has a next fire for ever: time moves on only while somebody else waits for it.
+        Nor does it move on for a task that a worker holds, but passing its lease ends the claim.
         """
         while True:
             self.settle()
             due = self._writer.next_due()
             if due is None or enough() or not self._writer.any_due():
                 return self.tick()
-            self._move(due)
+            self._move_on(due)
 
     def advance(self, by: dt.timedelta | int | None, to: dt.datetime | int | None) -> int:
         """Move to an instant, settling at every due tick on the way."""
         target = self._target(by, to)
         while True:
             self.settle()
-            due = self._writer.next_due()
+            dues = (self._writer.next_due(), self._claims.due_tick())
+            due = min((each for each in dues if each is not None), default=None)
             if due is None or due > target:
                 break
-            self._move(due)
+            self._move_on(due)
         self._move(target)
         self.settle()
         return self.tick()
@@ -174,6 +187,15 @@ class VirtualDriver:
                 return won
             won.update(decided.marked)
             self._take(decided)
+
+    def _move_on(self, due: int) -> None:
+        """Move to a due tick, or only to the end of a worker's lease before it."""
+        over = self._claims.due_tick()
+        if over is None or over > due:
+            self._move(due)
+            return
+        self._move(over)
+        self._claims.reap()
 
     def _move(self, tick: int) -> None:
         if tick > self._clock.tick():

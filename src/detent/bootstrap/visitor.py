@@ -1,45 +1,40 @@
 """`Visitor`: the verbs of an engine for a process that does not own the store.
 
-It leaves arrivals and waits for their verdicts, so the owner decides everything. `reach` gives
-whichever is right: a visitor while somebody owns the store, else an engine without handlers that
-carries the request out and goes away again. Such an engine is on an errand: it lets no wait end, no
-schedule fire and nobody in line pass, since nobody here could make the calls that follow.
+It leaves arrivals and waits for their verdicts, so the owner decides everything.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from detent.bootstrap.callers import raise_refusal
 from detent.bootstrap.crons import Crons
-from detent.bootstrap.engine import Engine
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.known_handlers import recall
 from detent.bootstrap.making import chance_of, make_clock
 from detent.bootstrap.owners import living_owner, silent_owner
 from detent.bootstrap.settings import Settings
+from detent.bootstrap.steering import BulkOptions, Steering, Where
 from detent.definition import load
 from detent.kernel.fork import ForkRequest
 from detent.kernel.lifecycle import TERMINAL
 from detent.model import limits
-from detent.model.decision import Birth, Verdict
+from detent.model.decision import Verdict
 from detent.model.definition import Definition
-from detent.model.errors import RequestError, StoreError
+from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
-from detent.model.inputs import encode_input
 from detent.model.link import Submission
-from detent.model.snapshot import decode_snapshot
 from detent.ports.store import InstanceRow, NewArrival
 from detent.runtime.clock import wall_time_ms
-from detent.runtime.settings import WriterSettings
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
+from detent.service.bulk import BulkResult
 from detent.service.catalogue import (
     check_definition,
     definition_row,
@@ -47,7 +42,7 @@ from detent.service.catalogue import (
     settled,
 )
 from detent.service.gates import SYSTEM
-from detent.service.proving import fork_input
+from detent.service.proving import fork_submission
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
@@ -152,6 +147,44 @@ class Visitor:
         self._keep(ready, row.tenant, row.namespace)
         return ready.hash
 
+    # steering ------------------------------------------------------------------------------------
+
+    def set_data(self, instance: str, data: Any) -> None:
+        """Replace the data of an instance, whatever its state."""
+        self._steering.set_data(instance, data)
+
+    def set_state(
+        self, instance: str, state: str, *, at: dt.datetime | dt.timedelta | None = None
+    ) -> str:
+        """Set the state as the life cycle allows; `at` is when one that is scheduled goes on."""
+        return self._steering.set_state(instance, state, at)
+
+    def reschedule(self, instance: str, offset: dt.timedelta | int) -> None:
+        """Move the due time of a scheduled instance by a span, which may be negative."""
+        self._steering.reschedule(instance, offset)
+
+    def resume_from(
+        self, instance: str, block: str, *, data: Any = None, signals: Sequence[Any] = ()
+    ) -> dict[str, Any]:
+        """Repeat a block of the top level and all that follow it, from a failure or a pause."""
+        return self._steering.resume_from(instance, block, data, signals)
+
+    def inject(
+        self, instance: str, blocks: Sequence[Any], *, position: int | None = None
+    ) -> dict[str, Any]:
+        """Put blocks into one instance, after those of its definition."""
+        return self._steering.inject(instance, blocks, position, recall(self._store))
+
+    def bulk(
+        self, action: str, where: Where, args: Any = None, **options: Unpack[BulkOptions]
+    ) -> BulkResult:
+        """Ask every instance that a filter finds, and count the verdicts."""
+        return self._steering.bulk(action, where, args, options)
+
+    @property
+    def _steering(self) -> Steering:
+        return Steering(self.command, self._ask_all, self._look, self._moment)
+
     def command(
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
@@ -223,7 +256,6 @@ class Visitor:
         dry_run: bool = False,
     ) -> str:
         """Start a new instance from the record of one: after row `seq`, or before a node."""
-        row = self._row(instance)
         request = ForkRequest(
             instance=self._fresh_id(),
             seq=seq,
@@ -232,17 +264,9 @@ class Visitor:
             dry_run=dry_run,
             seed=self._chance(8).hex(),
         )
-        forked = fork_input(self._store, instance, None, request)
-        birth = Birth(
-            id=forked.instance,
-            tenant=row.tenant,
-            namespace=row.namespace,
-            definition=decode_snapshot(forked.snapshot).definition,
-            priority=row.priority,
-        )
-        made = Submission(forked.instance, encode_input(forked), birth=birth)
-        self._leave(made, f"start:{forked.instance}")
-        return forked.instance
+        made = fork_submission(self._store, instance, None, request)
+        self._leave(made, f"start:{made.instance}")
+        return made.instance
 
     def accept_clock(self) -> int:
         """Let the engine go on although the wall clock jumped; the milliseconds it had jumped."""
@@ -250,6 +274,10 @@ class Visitor:
         now = self._clock.tick()
         self._store.put_setting(CLOCK_ACCEPTED, str(now))
         return max(0, now - last) * self._meta.resolution_ms
+
+    def owned(self) -> bool:
+        """Whether somebody owns the store now."""
+        return living_owner(self._store) is not None
 
     # closing -------------------------------------------------------------------------------------
 
@@ -279,10 +307,20 @@ class Visitor:
     def _ask(self, told: Submission, id: str) -> Verdict:
         """Leave a request and wait for its verdict."""
         self._leave(told, id)
-        verdict = self._poll(lambda: self._store.verdict(id)[1], self._timeout_ms / 1000)
-        if verdict is None:
+        return raise_refusal(self._verdict(id))
+
+    def _ask_all(self, makes: Sequence[Callable[[int], Submission]]) -> list[Verdict]:
+        """Leave many requests, then wait for their verdicts; a refusal is a verdict."""
+        asked = [make(0) for make in makes]
+        for told in asked:
+            self._leave(told, told.id)
+        return [self._verdict(told.id) for told in asked]
+
+    def _verdict(self, id: str) -> Verdict:
+        found = self._poll(lambda: self._store.verdict(id)[1], self._timeout_ms / 1000)
+        if found is None:
             raise self._no_answer(id)
-        return raise_refusal(verdict)
+        return found  # type: ignore[no-any-return]
 
     def _poll(self, look: Callable[[], Any], seconds: float) -> Any:
         """Look until something is there, less and less often."""
@@ -345,28 +383,3 @@ class Visitor:
 
     def _fresh_id(self) -> str:
         return timed_id(wall_time_ms(), self._chance(10))
-
-
-@contextmanager
-def reach(
-    path: str | Path,
-    *,
-    timeout_ms: int = limits.ASK_TIMEOUT_MS,
-    seal_key: str | Path | None = None,
-) -> Iterator[Engine | Visitor]:
-    """Whoever can carry a request out: the owner, through a visitor, or an engine here."""
-    with _door(path, timeout_ms, seal_key) as door:
-        yield door
-
-
-def _door(path: str | Path, timeout_ms: int, seal_key: str | Path | None) -> Engine | Visitor:
-    visitor = Visitor(path, timeout_ms=timeout_ms)
-    if living_owner(visitor._store) is not None:  # noqa: SLF001 - its own module
-        return visitor
-    visitor.close()
-    try:
-        return Engine(path, seal_key=seal_key, turns=WriterSettings(errand=True))
-    except StoreError as error:
-        if error.code != "store.owned":
-            raise
-        return Visitor(path, timeout_ms=timeout_ms)  # somebody was quicker

@@ -7,7 +7,7 @@ package alone. Nothing here reads a clock. What the functions return is recorded
 
 from __future__ import annotations
 
-from detent.calendar.business import business_instant, is_business_day, jittered
+from detent.calendar.business import business_instant, holidays_of, is_business_day, jittered
 from detent.calendar.countries import country_dates
 from detent.calendar.cron import Cron
 from detent.calendar.cron_text import parse_cron
@@ -24,6 +24,7 @@ __all__ = [
     "check_zone",
     "closing",
     "country_dates",
+    "holidays_of",
     "instant_of",
     "is_business_day",
     "is_open",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
+from typing import Any
 
 from detent.calendar.local import Fold, Gap, instant_of, local_of
 from detent.model.errors import RequestError
@@ -53,6 +54,18 @@ def jittered(ms: int, offset_ms: int, zone: str, holidays: frozenset[str] | None
     low, high = min(ms, target), max(ms, target)
     within = [edge for edge in edges if low <= edge <= high and local_of(edge, zone).date() == day]
     return max(within, key=lambda edge: abs(edge - ms), default=ms)
+
+
+def holidays_of(config: Any) -> tuple[str, ...]:
+    """Return the dates that a config lists under `holidays`; refuse what is no list of them."""
+    named = config.get("holidays") if isinstance(config, dict) else None
+    if named is None:
+        return ()
+    if not isinstance(named, list | tuple) or any(type(date) is not str for date in named):
+        message = "expected config.holidays to be a list of dates YYYY-MM-DD; correct it"
+        raise RequestError("calendar.date", message)
+    holiday_ordinals(frozenset(named))
+    return tuple(named)
 
 
 @lru_cache(maxsize=1024)

@@ -9,6 +9,7 @@ the last Friday, `FRI#2` the second one.
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple, NoReturn
 
 from detent.calendar.cron import FIRST_YEAR, WEEK, Cron, Days
@@ -17,6 +18,8 @@ from detent.model.limits import CRON_CHARS
 
 _LAST_YEAR = 2099
 _MOST_WEEKS = 5
+# `upper` would also turn letters beyond ASCII into some of it.
+_UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 _SUNDAY = 7
 _PART = re.compile(r"(?:(\*|\?)|([0-9A-Z]+)(?:-([0-9A-Z]+))?)(?:/([0-9]{1,4}))?", re.ASCII)
 _NTH = re.compile(r"([0-7]|[A-Z]{3})#([0-9])", re.ASCII)
@@ -50,7 +53,7 @@ def parse_cron(text: str) -> Cron:
     if type(text) is not str or len(text) > CRON_CHARS:
         wanted = f"a cron expression must be a text of at most {CRON_CHARS} characters"
         raise RequestError("calendar.cron", f"{wanted}; shorten it or use several")
-    fields = text.upper().split()
+    fields = text.translate(_UPPER).split()
     match len(fields):
         case 5:
             fields = ["0", *fields, "*"]

@@ -6,18 +6,20 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 
 from detent.calendar.business import holiday_ordinals
+from detent.calendar.changes import calm_until
 from detent.calendar.local import aware_of, instant_of
+from detent.calendar.stretches import Stretch
 from detent.calendar.windows import DAY_MINUTES, WEEK_DAYS, Span, Window
 from detent.model.errors import RequestError
 
-Stretch = tuple[int, int]
-
 _LAST_DAY = date.max.toordinal() - 3
+_MINUTE_MS = 60_000
+_MS = timedelta(milliseconds=1)
 _NOTHING: tuple[Stretch, ...] = ()
 
 
 class Plan:
-    """A window, ready to be asked: its spans by weekday and its holidays as day numbers."""
+    """A window, ready to be asked: its spans by weekday, in ms, and its holidays as day numbers."""
 
     __slots__ = ("always", "by_day", "closed", "window")
 
@@ -26,7 +28,7 @@ class Plan:
         self.closed = holiday_ordinals(window.holidays)
         self.by_day = tuple(
             tuple(
-                (timedelta(minutes=span.start), timedelta(minutes=span.end))
+                (span.start * _MINUTE_MS, span.end * _MINUTE_MS)
                 for span in window.spans
                 if span.day == day
             )
@@ -49,10 +51,13 @@ def stretches_of(plan: Plan, day: int) -> tuple[Stretch, ...]:
         return _NOTHING
     midnight = datetime.fromordinal(day)
     zone, gap, fold = plan.window.zone, plan.window.gap, plan.window.fold
+    first = instant_of(midnight, zone)
+    if calm_until(zone, first) > first:
+        return tuple([(first + start, first + end) for start, end in spans])
     found = []
     for start, end in spans:
-        opens = instant_of(midnight + start, zone, gap, fold)
-        closes = instant_of(midnight + end, zone, gap, fold)
+        opens = instant_of(midnight + start * _MS, zone, gap, fold)
+        closes = instant_of(midnight + end * _MS, zone, gap, fold)
         if opens < closes:
             found.append((opens, closes))
     return tuple(found)

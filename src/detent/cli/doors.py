@@ -9,8 +9,9 @@ from pathlib import Path
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.making import open_or_create
+from detent.bootstrap.reach import reach
 from detent.bootstrap.settings import Settings
-from detent.bootstrap.visitor import Visitor, reach
+from detent.bootstrap.visitor import Visitor
 from detent.cli.invocation import Invocation
 from detent.model.errors import RequestError
 

@@ -43,6 +43,7 @@ class Day(Struct, frozen=True, kw_only=True):
     open: tuple[tuple[int, int], ...]
     holiday: bool
     jump: Jump | None
+    exists: bool = True  # False for a date that the zone left out
 
 
 def windows_of(hours: Sequence[str], options: dict[str, object], zone: str) -> tuple[Window, ...]:
@@ -93,6 +94,7 @@ def _day(windows: Sequence[Window], date: dt.date, zone: str) -> Day:
         open=tuple(_stretches(windows, start, end)),
         holiday=any(date.isoformat() in window.holidays for window in windows),
         jump=_jump(start, end, zone),
+        exists=start < end,
     )
 
 

@@ -74,6 +74,10 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         writer=settings.writer,
         max_in_flight=settings.max_in_flight,
         seal_key=seal_key,
+        allow_internal_urls=settings.allow_internal_urls,
+        allowed_internal_hosts=settings.allowed_internal_hosts,
+        webhooks=[{"url": url} for url in settings.webhook_urls],
+        webhook_delivery={"secrets": [settings.webhook_secret]} if settings.webhook_secret else {},
         turns=WriterSettings(tick_interval_ms=settings.tick_interval_ms),
     )
 

@@ -10,7 +10,8 @@ import click
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.owners import living_owner
-from detent.bootstrap.visitor import Visitor, reach
+from detent.bootstrap.reach import reach
+from detent.bootstrap.visitor import Visitor
 from detent.cli import exits
 from detent.cli.doors import HOST, named_for_people
 from detent.cli.invocation import Invocation, pass_invocation, shared

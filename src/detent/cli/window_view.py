@@ -15,6 +15,7 @@ from detent.cli.times import relative
 
 _QUARTER = dt.timedelta(minutes=15)
 _QUARTERS = 96
+_DAY_MINUTES = 1_440
 _FULL, _FIRST, _SECOND, _NONE, _GONE = "█", "▌", "▐", "·", " "
 _PLAIN = {_FULL: "#", _FIRST: "+", _SECOND: "+", _NONE: ".", _GONE: " "}
 _RULER = "".join(f"{hour:<6}" for hour in range(0, 24, 3)) + "24"
@@ -83,6 +84,9 @@ def _joined(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _notes(day: Day, found: Preview) -> Iterator[Cell]:
+    if not day.exists:
+        yield Cell("  does not exist here", "yellow")
+        return
     spans = ", ".join(
         f"{_time(start, found.zone)}-{_time(end, found.zone, day)}" for start, end in day.open
     )
@@ -95,7 +99,8 @@ def _notes(day: Day, found: Preview) -> Iterator[Cell]:
 
 def _told(jump: Jump) -> str:
     way = "on" if jump.minutes > 0 else "back"
-    return f"clock goes {way}, {jump.before:%H:%M} to {jump.after:%H:%M}"
+    form = "%H:%M" if abs(jump.minutes) < _DAY_MINUTES else "%a %H:%M"
+    return f"clock goes {way}, {jump.before:{form}} to {jump.after:{form}}"
 
 
 def _time(ms: int, zone: str, ending: Day | None = None) -> str:
@@ -136,6 +141,7 @@ def listed(found: Preview) -> dict[str, Any]:
                 "date": day.date.isoformat(),
                 "open": [[iso_local(start, zone), iso_local(end, zone)] for start, end in day.open],
                 "holiday": day.holiday,
+                "exists": day.exists,
                 "clock_change_minutes": day.jump.minutes if day.jump else 0,
             }
             for day in found.days

@@ -11,21 +11,12 @@ from typing import Final
 # shape -> option -> what performs it
 UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
     "step": {
-        "queue_name": "worker queues",
         "fallback_handler": "circuit breakers",
         "compensation": "continuity of a step",
-    },
-    "sequence": {
-        "interceptors": "interceptors",
-        "sla": "service level alerts",
     },
 }
 
 UNSUPPORTED_HANDLERS: Final[dict[str, str]] = {
-    "http_request": "outbound HTTP",
-    "tool_call": "outbound HTTP",
-    "llm_call": "language models",
-    "self_modify": "injected blocks",
     "mcp_call": "tool servers",
     "agent": "language models",
     "embed": "language models",

@@ -15,8 +15,9 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     """One call as its handler sees it.
 
     `key` is the same each time this effect is tried again after doubt: hand it to a provider that
-    de-duplicates. `resource` is the `resource_key` that the step's pool assigned, or empty. `data`
-    and `config` are copies of this call's own: writing to them has no effect.
+    de-duplicates. `node` is the place in the tree, `block` the id in the definition. `resource` is
+    the `resource_key` that the step's pool assigned, or empty. `data` and `config` are copies of
+    this call's own: writing to them has no effect.
     """
 
     key: str
@@ -26,6 +27,7 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     instance_id: str
     tenant: str
     node: str
+    block: str = ""
     dry_run: bool = False
     resource: str = ""
 
@@ -43,6 +45,7 @@ def context_of(order: Order) -> HandlerContext:
         instance_id=order.instance,
         tenant=order.tenant,
         node=order.node,
+        block=order.block,
         dry_run=order.dry_run,
         resource=order.resource,
     )

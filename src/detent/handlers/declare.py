@@ -30,6 +30,7 @@ class Declaration(Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
     withdrawable: bool = True
     merge: bool = True
+    previews: bool = False  # it is called in dry runs and tells by itself what it would do
     opens: bool = True  # whether it is handed secrets, or the references to them
 
 

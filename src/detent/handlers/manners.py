@@ -46,9 +46,9 @@ class AsHandler:
 
     __slots__ = ("_where", "called_in_dry_runs")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, previews: bool = False) -> None:
         self._where = f"the result of handler {name!r}"
-        self.called_in_dry_runs = False
+        self.called_in_dry_runs = previews
 
     def returned(self, order: Order, dispatch: int, value: Any) -> bytes:
         """The result; one that cannot be stored is an unreadable answer after a success."""

@@ -101,7 +101,7 @@ def _compile(function: Callable[..., Any], declared: Declaration, opener: Opener
     name = declared.name
     policy = declared.kind == "policy"
     takes = Parameters(function, f"{declared.kind} {name!r}", subset=policy)
-    manner = AsPolicy(name) if policy else AsHandler(name)
+    manner = AsPolicy(name) if policy else AsHandler(name, previews=declared.previews)
     call = performer_of(function, takes, manner, None if policy or not declared.opens else opener)
     ctx = takes.takes_ctx
     reconcile = None

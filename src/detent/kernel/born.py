@@ -62,6 +62,8 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
         config=told.config,
         parent=to_builtins(told.parent) if told.parent else None,
         concurrency=_concurrency(told),
+        session=told.session,
+        budget=told.budget,
         root=Frame(b="", since=tick, lanes=[Lane()]),
     )
 

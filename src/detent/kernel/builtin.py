@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from msgspec import to_builtins
 
 from detent.expression import compile_expression
+from detent.kernel import injecting
 from detent.kernel.bounds import too_large
 from detent.kernel.failure import Failure
 from detent.kernel.listening import HANDLER, Listen
 from detent.kernel.run import Run, encode
 from detent.model import limits
-from detent.model.errors import ExpressionError
+from detent.model.errors import ExpressionError, RequestError
 
 
 class Moved(NamedTuple):
@@ -123,6 +124,29 @@ def _keep(run: Run, values: dict[str, Any]) -> Failure | None:
     return None
 
 
+def _self_modify(run: Run, params: Any) -> Result:
+    """Put blocks in after those of the sequence; what is no proper block fails the step."""
+    blocks = params.get("blocks") if isinstance(params, dict) else None
+    if not isinstance(blocks, list) or not blocks:
+        return _bad("self_modify needs blocks as a list of at least one block")
+    told = injecting.checked(run, blocks)
+    if isinstance(told, str):
+        return Failure(message=told, kind="definition", code="definition.invalid")
+    try:
+        injecting.inject(run, told, injecting.position_of(params.get("position")))
+    except RequestError as error:
+        return Failure(message=error.message, kind="definition", code=error.code)
+    run.relisted = True
+    return Moved(
+        {
+            "_self_modify": True,
+            "blocks": blocks,
+            "position": params.get("position"),
+            "injected_count": len(blocks),
+        }
+    )
+
+
 def _human_review(run: Run, params: Any) -> Result:
     values = params if isinstance(params, dict) else {}
     node = run.program.nodes.get(run.snapshot.runtime.get("current_step", ""))
@@ -198,4 +222,5 @@ MOVES: dict[str, Callable[[Run, Any], Result]] = {
     "merge_state": _merge_state,
     "human_review": _human_review,
     HANDLER: _wait_for_event,
+    "self_modify": _self_modify,
 }

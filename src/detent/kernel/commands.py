@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from detent.kernel import ledger
-from detent.kernel.ending import advance
-from detent.kernel.lifecycle_moves import cancel, pause, resume_instance
+from detent.kernel.injecting import inject_command
+from detent.kernel.lifecycle_moves import cancel, go_on, pause, resume_instance
 from detent.kernel.migrate import migrate
-from detent.kernel.program import Program
 from detent.kernel.resume import resume_token
+from detent.kernel.retrying import renew, resume_from
 from detent.kernel.run import Run
 from detent.kernel.slot import wake_up
-from detent.kernel.walk import renew_lanes
+from detent.kernel.steering import reschedule, set_data, set_state
+from detent.kernel.survey import shown_state
 from detent.model.decision import Verdict
 from detent.model.errors import RequestError
+from detent.model.ids import SYSTEM
 from detent.model.inputs import Commanded
-from detent.model.snapshot import Frame
 
 _NEEDS = {
     "pause": "only an instance that is scheduled, running or waiting can be paused",
     "resume": "only a paused instance can be resumed, or one whose pause is held",
     "cancel": "only an instance that has not ended and is not being cancelled can be cancelled",
-    "retry": "only a failed instance can be retried",
 }
 _ACTIONS = ("happened", "failed", "skip", "again")
 
 
 def command(run: Run, told: Commanded, index: int) -> None:
     """Carry a command out, or refuse it with nothing changed."""
+    source = run.snapshot.state
     try:
-        result = _carry_out(run, told)
+        result = _carry_out(run, told, index)
     except RequestError as error:
         run.note("command.refused", "", {"in": index, "verb": told.verb, "code": error.code})
         run.verdicts.append(Verdict(id=told.id, ok=False, code=error.code, message=error.message))
         return
+    if told.batch:
+        detail = {"action": told.verb, "batch": told.batch, "state": source}
+        run.note("batch.action", "", detail)
     run.verdicts.append(Verdict(id=told.id, result=result))
 
 
-def _carry_out(run: Run, told: Commanded) -> Any:
+def _carry_out(run: Run, told: Commanded, index: int) -> dict[str, Any]:
     args = told.args if isinstance(told.args, dict) else {}
     snapshot = run.snapshot
+    result: dict[str, Any] = {}
     done = True
     match told.verb:
         case "pause":
@@ -51,61 +55,50 @@ def _carry_out(run: Run, told: Commanded) -> Any:
         case "cancel":
             done = cancel(run, "operator")
         case "retry":
-            retry(run)
+            renew(run)
+            go_on(run, "retry", None)
         case "resolve":
             _resolve(run, args)
         case "migrate":
             migrate(run, args)
+        case _:
+            result = _steer(run, told.verb, args, index)
     if not done:
         raise _refusal(told.verb, snapshot.state)
-    return {"state": snapshot.state}
+    return {**result, "state": _standing(run)}
 
 
-def retry(run: Run) -> None:
-    """Go on from the failed nodes in a new generation; nothing completed is repeated."""
+def _standing(run: Run) -> str:
+    """The state the instance will show when this turn ends here."""
     snapshot = run.snapshot
-    if snapshot.state != "failed" or snapshot.root is None:
-        raise _refusal("retry", snapshot.state)
-    repeated = list(_failed_blocks(snapshot.root))
-    for effect in snapshot.effects:
-        if effect.kind == "call" and _stands_below(run.program, effect.block, repeated):
-            raise RequestError(
-                "effect.unsettled",
-                f"the effect {effect.key} of {effect.node} is not settled yet; "
-                "wait for its outcome or resolve it",
-            )
-    run.move("scheduled", "retry", "run.retried")
-    snapshot.generation += 1
-    snapshot.ended = None
-    snapshot.error = None
-    snapshot.root.stop = False
-    renew_lanes(run, snapshot.root)
-    run.held = False
-    wake_up(run, "retry")
-    advance(run)
+    if snapshot.state != "running" or run.more:
+        return snapshot.state
+    return "paused" if run.held else shown_state(snapshot)
+
+
+def _steer(run: Run, verb: str, args: dict[str, Any], index: int) -> dict[str, Any]:
+    if run.snapshot.namespace == SYSTEM:
+        raise RequestError("request.invalid", "the engine's own instances are not steered")
+    match verb:
+        case "set_data":
+            set_data(run, args, index)
+        case "set_state":
+            set_state(run, args)
+        case "reschedule":
+            return reschedule(run, args)
+        case "resume_from":
+            return resume_from(run, args)
+        case "inject":
+            return inject_command(run, args)
+        case _:
+            raise RequestError("request.invalid", f"an instance cannot be asked to {verb}")
+    return {}
 
 
 def _refusal(verb: str, state: str) -> RequestError:
     return RequestError(
         "instance.transition", f"{_NEEDS[verb]}; this one is {state}", source=state, verb=verb
     )
-
-
-def _failed_blocks(frame: Frame) -> Iterator[str]:
-    """The blocks a retry enters again: the innermost failed ones."""
-    for lane in frame.lanes:
-        if lane.end == "failed" and lane.open is not None:
-            within = list(_failed_blocks(lane.open))
-            yield from within or [lane.open.b]
-
-
-def _stands_below(program: Program, block: str, above: list[str]) -> bool:
-    key = block
-    while key in program.nodes:
-        if key in above:
-            return True
-        key = program.nodes[key].parent
-    return False
 
 
 def _resolve(run: Run, args: dict[str, Any]) -> None:

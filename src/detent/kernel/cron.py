@@ -6,7 +6,8 @@ setting is checked by `check`, before a start is submitted and again before a ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct, convert, field, to_builtins
@@ -53,6 +54,7 @@ class Cron(Struct, kw_only=True, omit_defaults=True):
     next_fire_at: int | None = None
     held_fire_at: int | None = None  # of buffer_one: started when the running instance ends
     running: list[str] = field(default_factory=list)  # the newest instances that have not ended
+    stopping: list[str] = field(default_factory=list)  # those of them that were asked to end
     created_at: int = 0
     updated_at: int = 0
 
@@ -68,16 +70,21 @@ def kept_cron(cron: Cron) -> dict[str, Any]:
     return kept
 
 
-def check(settings: Mapping[str, Any]) -> None:
-    """Refuse settings with a value that no schedule can have."""
+def check(settings: Mapping[str, Any], said: Mapping[str, str] | None = None) -> None:
+    """Refuse settings with a value that no schedule can have; `said` holds a caller's words."""
     for name, value in settings.items():
         rule = _RULES.get(name)
         if rule is None:
-            known = ", ".join(_RULES)
-            raise RequestError(
-                "request.invalid", f"a schedule has no setting {name!r}; it has {known}"
-            )
-        rule(name, value)
+            raise unknown_setting(name, _RULES)
+        rule(said.get(name, name) if said else name, value)
+
+
+def unknown_setting(name: str, known: Iterable[str]) -> RequestError:
+    """The error for a setting that no schedule has, with the one that may have been meant."""
+    names = list(known)
+    near = get_close_matches(name[:_SHOWN], names, n=1, cutoff=0.7)
+    advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+    return RequestError("request.invalid", f"a schedule has no setting {name!r}; {advice}")
 
 
 def _expression(name: str, value: Any) -> None:

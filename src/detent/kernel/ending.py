@@ -8,14 +8,15 @@ there.
 
 from __future__ import annotations
 
+from detent.kernel import intercept
 from detent.kernel.ledger import unsettled
 from detent.kernel.lifecycle import INSTANCE
 from detent.kernel.program import ON_CANCEL, ON_FAILURE, Node
-from detent.kernel.run import Run
+from detent.kernel.run import Run, in_line
 from detent.kernel.slot import wake_up
 from detent.kernel.walk import DONE, FAILED, STOPPED, WAIT, cancel_lanes, run_lane
 from detent.model.decision import Message
-from detent.model.inputs import ChildEnded, encode_input
+from detent.model.inputs import ChildEnded, ChildRetried, encode_input
 from detent.model.snapshot import Frame, Lane
 
 _ENDED = {"completed": DONE, "failed": FAILED, "cancelled": STOPPED}
@@ -23,10 +24,17 @@ _ENDED = {"completed": DONE, "failed": FAILED, "cancelled": STOPPED}
 
 def advance(run: Run) -> None:
     """Run the instance as far as it goes."""
+    _advance(run)
+    while run.relisted:  # a step has put blocks in: the walk begins anew with them
+        run.relisted = False
+        _advance(run)
+
+
+def _advance(run: Run) -> None:
     root = run.snapshot.root
     if root is None or run.snapshot.ended is not None:
         return
-    if root.wait is not None and root.wait.kind != "slot":
+    if root.wait is not None and not in_line(run.snapshot):
         return
     if root.phase == "" and not _main(run, root):
         return
@@ -44,6 +52,7 @@ def cancel_instance(run: Run, why: str) -> None:
     if root is None or root.phase not in ("", ON_FAILURE):
         return
     snapshot.cancel_requested = True
+    snapshot.end_requested = ""
     snapshot.pause_requested = False
     run.held = False
     root.wait = None
@@ -54,6 +63,32 @@ def cancel_instance(run: Run, why: str) -> None:
     if not gone or run.program.cancel:
         wake_up(run, why)
     advance(run)
+
+
+def end_instance(run: Run, end: str, why: str) -> None:
+    """End as a person asked, failed or completed; what is protected drains first."""
+    snapshot = run.snapshot
+    root = snapshot.root
+    if root is None:
+        return
+    snapshot.end_requested = end
+    snapshot.pause_requested = False
+    run.held = False
+    root.wait = None
+    gone = cancel_lanes(run, root, "")
+    if not gone or (end == "failed" and run.program.failure):
+        wake_up(run, why)
+    advance(run)
+
+
+def tell_of_retry(run: Run) -> None:
+    """Let the schedule that started this instance count it again; nobody else waits for it."""
+    snapshot = run.snapshot
+    parent = snapshot.parent
+    if not parent or parent["token"] > 0:
+        return
+    told = ChildRetried(child=snapshot.id, id=f"retried:{snapshot.id}:{snapshot.generation}")
+    run.messages.append(Message(id=told.id, to=parent["instance"], body=encode_input(told)))
 
 
 def _main(run: Run, root: Frame) -> bool:
@@ -68,14 +103,26 @@ def _main(run: Run, root: Frame) -> bool:
     if status == WAIT or run.held:
         return False
     if status == STOPPED or root.stop:  # also when what had to drain failed
-        root.phase = ON_CANCEL
-        root.lanes = [lane, Lane()]
+        _stopped(run, root, lane)
     elif status == FAILED:
         root.phase = ON_FAILURE
         root.lanes = [lane, Lane()]
     else:
         root.phase = "completed"
     return True
+
+
+def _stopped(run: Run, root: Frame, lane: Lane) -> None:
+    """Nothing runs any more: clean up after a cancel, or end as a person asked."""
+    end, run.snapshot.end_requested = run.snapshot.end_requested, ""
+    if end == "completed":
+        root.phase = end
+        return
+    if end == "failed":
+        root.stop = False
+        lane.end = end  # so that a retry enters the block that was stopped
+    root.phase = ON_FAILURE if end else ON_CANCEL
+    root.lanes = [lane, Lane()]
 
 
 def _clean_up(run: Run, root: Frame, nodes: list[Node]) -> bool:
@@ -106,6 +153,8 @@ def _close(run: Run, root: Frame) -> None:
     snapshot = run.snapshot
     if end not in INSTANCE[snapshot.state]:
         run.set_moving("end")
+    if run.program.interceptors:
+        intercept.on_end(run, end)
     run.move(end, "end" if end == "completed" else end)
     if end == "failed":
         run.note("error.occurred", "", {"instance": snapshot.error})

@@ -7,11 +7,12 @@ does. It is read from the same dues that the kernel fires.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from detent.kernel.blocks.person import choices_of, signal_name
+from detent.kernel.cron_words import instant, schedule_words
+from detent.kernel.effect_words import late_words, worker_words
 from detent.kernel.gate.forecast import Forecast
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
@@ -40,7 +41,6 @@ _FREED = {
     "resource": "its resource, once it is enabled or given capacity",
     "key": "the end, or the next wait, of an instance that holds the key",
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WaitExplained(Struct, frozen=True, kw_only=True):
@@ -141,9 +141,8 @@ class _Speaker:
         self.timing = timing
 
     def at(self, tick: int) -> str:
-        """An instant for people: UTC, to the millisecond."""
-        moment = _EPOCH + timedelta(milliseconds=self.timing.ms_of(tick))
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        """The instant of a tick."""
+        return instant(self.timing.ms_of(tick))
 
     def summary(self, waits: tuple[WaitExplained, ...], earliest: int | None) -> str:
         """One or a few sentences."""
@@ -236,6 +235,8 @@ class _Speaker:
         match wait.kind:
             case "start":
                 return "it waits for its start time", due
+            case "later":
+                return "it was put off by a person", due
             case "delay":
                 return f"{label} waits for its delay", due
             case "sleep":
@@ -270,7 +271,7 @@ class _Speaker:
                     f"the end of instance {wait.name}",
                 )
             case "cron":
-                return _schedule(label, wait, due)
+                return schedule_words(self.snapshot.kv, wait, due)
             case _:
                 return self._call(label, wait)
 
@@ -307,10 +308,18 @@ class _Speaker:
         if effect.state == "indeterminate":
             text = f"{label} waits for a person's decision on its call of {effect.handler}"
             return text, RESOLUTIONS
+        if effect.worker:
+            return f"{label} waits for {worker_words(effect)}", (self._report(effect),)
         due = effect_due(effect)
         outcome = f"the outcome of {effect.handler} (attempt {effect.attempt})"
-        late = () if due is None else (f"{_late(effect)} at {self.at(due)}",)
+        late = () if due is None else (f"{late_words(effect)} at {self.at(due)}",)
         return f"{label} waits for {outcome}", (outcome, *late)
+
+    def _report(self, effect: OpenEffect) -> str:
+        later = (
+            "" if effect.available is None else f", who may have it at {self.at(effect.available)}"
+        )
+        return f"the report of {worker_words(effect)}{later} (attempt {effect.attempt})"
 
     def _gate(self, path: str, frame: Frame, node: Node) -> WaitExplained:
         return WaitExplained(
@@ -349,7 +358,7 @@ class _Speaker:
         elif effect.state == "indeterminate":
             text += f"; nobody can tell whether it happened ({effect.reason}); a person must decide"
         if due is not None:
-            text += f"; {_late(effect)} at {self.at(due)}"
+            text += f"; {late_words(effect)} at {self.at(due)}"
         if effect.unwanted:
             text += "; its node was cancelled, so its outcome resumes nothing"
         return EffectExplained(
@@ -378,22 +387,3 @@ def _events(
 
 def _label(path: str, node: Node) -> str:
     return f"{node.kind.replace('_', ' ')} {path!r}"
-
-
-def _schedule(label: str, wait: Wait, due: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    match wait.name:
-        case "disabled":
-            return f"{label} is disabled and fires nothing", ("enabling it",)
-        case "over":
-            return f"{label} has no time left at which it fires", ("another expression for it",)
-        case _:
-            return f"{label} waits for its next fire", (*due, "a change of the schedule")
-
-
-def _late(effect: OpenEffect) -> str:
-    if effect.next_try is not None:
-        return "the next attempt to find out"
-    return {
-        "repeatable": "without an outcome it counts as failed",
-        "once": "without an outcome a person is asked",
-    }.get(effect.doubt, "without an outcome it is looked into")

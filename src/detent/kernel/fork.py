@@ -31,6 +31,7 @@ from detent.kernel.spill import unpack
 from detent.kernel.survey import waits_of
 from detent.model.errors import RequestError
 from detent.model.inputs import (
+    NO_BLOCKS,
     ChildEnded,
     Commanded,
     EffectApplied,
@@ -96,6 +97,7 @@ def fork(recording: Recording, request: ForkRequest) -> Forked:
         outcomes=outcomes,
         data=request.data,
         dry_run=request.dry_run,
+        injected=Raw(player.blob(snapshot.injected)) if snapshot.injected else NO_BLOCKS,
         seed=request.seed,
         id=request.id,
     )

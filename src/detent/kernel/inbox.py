@@ -6,10 +6,10 @@ from typing import Any, assert_never
 
 import msgspec
 
-from detent.kernel import asking, ledger, listening, slot
+from detent.kernel import asking, intercept, ledger, listening, slot
 from detent.kernel.blocks import correlator
 from detent.kernel.blocks.person import acceptable
-from detent.kernel.blocks.schedule import child_ended
+from detent.kernel.blocks.schedule import child_ended, child_retried
 from detent.kernel.commands import command
 from detent.kernel.configure import configure
 from detent.kernel.ending import advance
@@ -23,6 +23,7 @@ from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.inputs import (
     ChildEnded,
+    ChildRetried,
     Commanded,
     Configured,
     EffectApplied,
@@ -65,6 +66,8 @@ def take(run: Run, told: Input, index: int) -> None:
             correlator.take(run, told, index)
         case EventsMatched():
             _matched(run, told, index)
+        case ChildRetried():
+            _child_retried(run, told, index)
         case Started():
             _start(run, told, index)
         case Forked():
@@ -108,6 +111,7 @@ def _fork(run: Run, told: Forked) -> None:
     run.recalled = [key for key in run.recalled if key not in calls]
     run.withdrawn = [key for key in run.withdrawn if key not in calls]
     run.doubts = [doubt for doubt in run.doubts if doubt.effect not in calls]
+    run.called_off = [key for key in run.called_off if key not in calls]
     _answer(run, told.id)
 
 
@@ -134,7 +138,10 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
             f"the instance is {snapshot.state}; it takes no signals",
         )
         return
+    source = snapshot.state
     run.note("event.received", "", {"in": index, "name": told.name})
+    if run.program.interceptors:
+        intercept.on_signal(run, told.name)
     if told.name == "pause":
         pause(run, "signal")
     elif told.name == "resume":
@@ -146,6 +153,9 @@ def _signal(run: Run, told: SignalReceived, index: int) -> None:
             return
     elif not _custom(run, told.name.removeprefix("custom:"), told, index):
         return
+    if told.batch:
+        detail = {"action": "signal", "batch": told.batch, "state": source}
+        run.note("batch.action", "", detail)
     _answer(run, told.id)
 
 
@@ -217,7 +227,7 @@ def _asked(frame: Frame | None, name: str) -> bool:
 
 
 def _child_ended(run: Run, told: ChildEnded, index: int) -> None:
-    if run.program.main[0].kind == "schedule":
+    if run.program.is_schedule:
         child_ended(run, told, index)
         _answer(run, told.id)
         return
@@ -240,6 +250,14 @@ def _matched(run: Run, told: EventsMatched, index: int) -> None:
     else:
         run.note("wait.matched", "", {"in": index, "wait": told.wait})
         resume(run, frame, "events", told)
+    _answer(run, told.id)
+
+
+def _child_retried(run: Run, told: ChildRetried, index: int) -> None:
+    if run.snapshot.state in TERMINAL or not run.program.is_schedule:
+        run.note("event.ignored", "", {"in": index, "why": "nobody counts this instance"})
+    else:
+        child_retried(run, told)
     _answer(run, told.id)
 
 

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from detent.kernel.budget import spend
 from detent.kernel.failure import Failure
 from detent.kernel.lifecycle import check_effect
 from detent.kernel.orders import order_of
 from detent.kernel.run import Run, encode
+from detent.kernel.work import item_of, spec_of
 from detent.model import limits
 from detent.model.decision import Doubt
 from detent.model.ids import effect_key
@@ -38,6 +40,8 @@ class Plan(NamedTuple):
     attempt: int = 1
     timeout_ms: int | None = None
     resource: str = ""
+    queue: str = ""  # names external workers, whatever the handler
+    pause_ms: int = 0  # a worker gets it after that
 
 
 class Wake(NamedTuple):
@@ -51,7 +55,8 @@ class Wake(NamedTuple):
 def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
     """Commit to a call; the frame, if any, waits for its outcome."""
     snapshot = run.snapshot
-    spec = run.handler(plan.handler)
+    spec = spec_of(run, plan.handler, plan.queue)
+    worker = spec.worker and not snapshot.dry_run  # a dry run hands nothing out
     token = run.token() if frame is not None else 0
     timeout_ms = plan.timeout_ms or spec.timeout_ms
     key = effect_key(snapshot.id, snapshot.generation, plan.path, plan.attempt)
@@ -67,16 +72,20 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         marked=spec.marked,
         attempt=plan.attempt,
         since=run.tick,
-        deadline=_deadline(run, timeout_ms),
+        deadline=None if worker else _deadline(run, timeout_ms),
         timeout_ms=timeout_ms,
         ctx=spec.ctx,
         resource=plan.resource,
+        worker=worker,
+        queue=plan.queue if worker else "",
+        available=run.after(plan.pause_ms) if worker and plan.pause_ms else None,
     )
     snapshot.effects.append(effect)
     if plan.kind != "policy":  # asking whether to act is no act
         snapshot.effects_made += 1
     if frame is not None:
-        frame.wait = Wait(kind="effect", token=token, since=run.tick, name=key)
+        kind = "worker" if worker else "effect"
+        frame.wait = Wait(kind=kind, token=token, since=run.tick, name=key)
     detail = {
         "key": key,
         "handler": plan.handler,
@@ -87,8 +96,13 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         detail["kind"] = plan.kind
     if plan.resource:
         detail["resource"] = plan.resource
+    if worker:
+        detail["worker"] = plan.queue or True
     run.entries.append(("effect.planned", plan.path, detail))
-    run.orders.append(order_of(snapshot, effect, run.program))
+    if worker:
+        run.work.append(item_of(run, effect))
+    else:
+        run.orders.append(order_of(snapshot, effect, run.program))
     return effect
 
 
@@ -176,6 +190,7 @@ def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | No
     """A person's decision on an indeterminate effect."""
     run.note("effect.resolved", effect.node, {"key": effect.key, "action": action})
     if action == "happened":
+        spend(run, result)
         return _settle(
             run, effect, "applied", "applied", result, {"by": "person", "output": result}
         )
@@ -195,7 +210,13 @@ def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | No
 
 
 def release(run: Run, effect: OpenEffect) -> None:
-    """Its node was cancelled: withdraw it if it was certainly not called, else disown it."""
+    """Its node was cancelled: withdraw it if it was certainly not called, else disown it.
+
+    What is with workers is called off at once: one that holds it learns so when it reports.
+    """
+    if effect.worker:
+        _withdraw(run, effect)
+        return
     if effect.state == "planned" and effect.marked and run.fact("flight", effect.key) is None:
         _withdraw(run, effect)
         return
@@ -207,10 +228,13 @@ def release(run: Run, effect: OpenEffect) -> None:
 
 
 def _withdraw(run: Run, effect: OpenEffect) -> None:
-    """Certainly not called, and with its tombstone never called."""
+    """Certainly not called, and with its tombstone never called; or no worker's any more."""
     check_effect("planned", "withdrawn")
-    run.withdrawn.append(effect.key)
-    run.recalled.append(effect.key)
+    if effect.worker:
+        run.called_off.append(effect.key)
+    else:
+        run.withdrawn.append(effect.key)
+        run.recalled.append(effect.key)
     run.snapshot.effects.remove(effect)
     run.note("effect.withdrawn", effect.node, {"key": effect.key})
 
@@ -244,6 +268,7 @@ def _below(node: str, prefix: str) -> bool:
 
 
 def _applied(run: Run, effect: OpenEffect, result: Any, index: int) -> Wake | None:
+    spend(run, result)
     return _settle(run, effect, "applied", "applied", result, {"in": index})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from detent.kernel import budget
 from detent.kernel.ending import advance, cancel_instance
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.run import Run
@@ -16,6 +17,7 @@ def pause(run: Run, why: str) -> bool:
         run.move("waiting", "run to wait")  # an input before this one, in the same turn, moved it
     if snapshot.state in ("scheduled", "running"):
         run.held = True
+        _call_off(run)
         snapshot.pause_requested = False
         snapshot.paused_reason = why
         run.move("paused", why)
@@ -28,24 +30,47 @@ def pause(run: Run, why: str) -> bool:
     return False
 
 
-def resume_instance(run: Run, why: str) -> bool:
+def resume_instance(run: Run, why: str, at: int | None = None) -> bool:
     """Go on from a pause, or withdraw one that is still held; False when it changes nothing."""
     snapshot = run.snapshot
     if snapshot.state == "paused":
-        run.held = False
-        run.released = True
+        budget.lift(run)
         snapshot.paused_reason = ""
         run.move("scheduled", why, "run.resumed")
-        if snapshot.root is not None and snapshot.root.wait is None:  # else its start is to come
-            wake_up(run, why)
-            advance(run)
-        run.released = False
+        go_on(run, why, at)
         return True
     if snapshot.pause_requested:
         snapshot.pause_requested = False
         run.note("run.pause_withdrawn", "", {"trigger": why})
         return True
     return False
+
+
+def go_on(run: Run, why: str, at: int | None) -> None:
+    """Let an instance that a person set to scheduled move: now, or at a tick."""
+    root = run.snapshot.root
+    run.held = False
+    if root is None:
+        return
+    if at is not None and at > run.tick:
+        put_off(run, at)
+    elif root.wait is None:  # else its start is to come
+        run.released = True
+        wake_up(run, why)
+        advance(run)
+        run.released = False
+
+
+def put_off(run: Run, at: int) -> None:
+    """Hold everything until a tick; what comes in meanwhile is taken as in a pause."""
+    root = run.snapshot.root
+    if root is None:
+        return
+    if root.wait is not None and root.wait.kind == "start":
+        run.wait(root, "", "start", at)
+        return
+    run.held = True
+    run.wait(root, "", "later", at)
 
 
 def cancel(run: Run, why: str) -> bool:
@@ -56,3 +81,10 @@ def cancel(run: Run, why: str) -> bool:
     run.note("run.cancel_requested", "", {"trigger": why})
     cancel_instance(run, why)
     return True
+
+
+def _call_off(run: Run) -> None:
+    """A pause ends the time it was put off for: a resume goes on at once."""
+    root = run.snapshot.root
+    if root is not None and root.wait is not None and root.wait.kind == "later":
+        root.wait = None

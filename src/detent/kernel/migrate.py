@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from detent.kernel.born import policies_of
+from detent.kernel.injecting import ids_of
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.program import Node, Program
 from detent.kernel.run import NeedFact, Run
@@ -37,6 +38,7 @@ def migrate(run: Run, args: dict[str, Any]) -> None:
     program = run.facts.given[f"program:{target}"]
     if program is None:
         raise RequestError("definition.unknown", f"there is no definition of hash {target!r}")
+    program = with_injected(run.program, program, snapshot.injected)
     snapshot.more = run.more  # as it stands now, not as the turn began
     problems = preview(snapshot, run.program, program)
     if problems:
@@ -52,6 +54,13 @@ def migrate(run: Run, args: dict[str, Any]) -> None:
     run.note("migration.applied", "", {"from": before, "to": program.hash})
 
 
+def with_injected(old: Program, new: Program, digest: str) -> Program:
+    """The other version with the blocks that were injected into the instance."""
+    if not digest:
+        return new
+    return new.extensions.get(digest) or new.extended(digest, old.injected)
+
+
 def preview(snapshot: Snapshot, old: Program, new: Program) -> list[str]:
     """Why a snapshot cannot be moved; empty when it can."""
     if snapshot.state in TERMINAL:
@@ -63,6 +72,11 @@ def preview(snapshot: Snapshot, old: Program, new: Program) -> list[str]:
     ]
     if snapshot.more:
         problems.append("the instance is in the middle of a turn")
+    problems += [
+        f"block {id!r} was injected, and the other version has one of that id"
+        for id in ids_of(new.injected.blocks)
+        if id in new.own.nodes
+    ]
     if snapshot.root is not None:
         if snapshot.root.phase:
             problems.append("the instance is cleaning up")

@@ -12,6 +12,7 @@ from detent.kernel import blocks
 from detent.kernel.born import born
 from detent.kernel.ending import advance
 from detent.kernel.inbox import take
+from detent.kernel.injecting import carried, program_with
 from detent.kernel.program import Program
 from detent.kernel.resume import fire_due
 from detent.kernel.run import Facts, NeedFact, Run
@@ -49,6 +50,10 @@ def observe(
     tick, moves = at
     told = [decode_input(each) for each in inputs]
     snapshot = born(program, told[0], tick)[0] if body is None else decode_snapshot(body)
+    if snapshot.injected:
+        given = carried(told[0], snapshot) if body is None else {}
+        blobs = {f"blob:{digest}": each for digest, each in given.items()}
+        program = program_with(program, snapshot.injected, blobs or facts.given)
     run = Run(program, snapshot, tick, facts)
     run.moves = moves
     run.bulk = sum(map(len, inputs)) + (len(body) if body else 0)

@@ -2,19 +2,24 @@
 
 A node's key is its block id; blocks of the clean-up lists have an id space of their own and are
 keyed `on_failure/<id>` and `on_cancel/<id>`. A program is immutable and shared by all instances of
-its hash.
+its hash. Blocks that were injected into an instance make an extended program of it, which shares
+the nodes of the definition; the latest ones are kept with the program that they extend.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import jsonschema_rs
+from msgspec.structs import replace
 
 from detent.expression import Expression, Template, compile_expression, compile_template
 from detent.model import definition as model
 from detent.model.definition import Block, Definition
 from detent.model.errors import ExpressionError
+from detent.model.injection import Injected
+from detent.model.limits import EXTENSIONS_KEPT
 
 ON_FAILURE = "on_failure"
 ON_CANCEL = "on_cancel"
@@ -73,13 +78,19 @@ class Program:
     __slots__ = (
         "cancel",
         "definition",
+        "extensions",
         "failure",
         "flat",
         "hash",
+        "injected",
         "input_schema",
+        "interceptors",
+        "is_schedule",
         "main",
         "nodes",
+        "own",
         "pool",
+        "sla",
         "strict",
     )
 
@@ -92,9 +103,35 @@ class Program:
         body = definition.body
         self.pool = self._template(body.pool) if body.pool else None  # for steps that name none
         self.main = self._list(body.blocks, "", "")
+        self.is_schedule = bool(self.main) and self.main[0].kind == "schedule"
         self.failure = self._list(body.on_failure or (), f"{ON_FAILURE}/", "")
         self.cancel = self._list(body.on_cancel or (), f"{ON_CANCEL}/", "")
         self.input_schema = _validator(body.input_schema)
+        self.sla = body.sla
+        self.interceptors: dict[str, Any] = body.interceptors or {}
+        self.own = self  # the definition's, without what was injected
+        self.injected = Injected()
+        self.extensions: dict[str, Program] = {}  # by digest of what was injected
+
+    def extended(self, digest: str, injected: Injected) -> Program:
+        """This program with blocks of one instance after its own; what it pinned comes first."""
+        body = self.definition.body
+        whole = replace(
+            body,
+            blocks=(*body.blocks, *injected.blocks),
+            calendars={**injected.calendars, **body.calendars},
+        )
+        made = copy(self)
+        made.definition = replace(self.definition, body=whole)
+        made.flat = made.definition.flat
+        made.injected = injected
+        made.nodes = dict(self.nodes)
+        added = made._list(injected.blocks, "", "")  # noqa: SLF001 - a copy of itself
+        made.main = [*self.main, *added]
+        if len(self.extensions) >= EXTENSIONS_KEPT:
+            del self.extensions[next(iter(self.extensions))]
+        self.extensions[digest] = made
+        return made
 
     def _list(self, blocks: tuple[Block, ...], prefix: str, parent: str) -> list[Node]:
         return [self._node(block, prefix, parent) for block in blocks]
@@ -103,7 +140,7 @@ class Program:
         node = Node(block, prefix + block.id, parent)
         self.nodes[node.key] = node
         self._compile(node)
-        node.lists = [self._list(body, prefix, node.key) for body in _bodies(block)]
+        node.lists = [self._list(body, prefix, node.key) for body in bodies_of(block)]
         return node
 
     def _compile(self, node: Node) -> None:
@@ -165,7 +202,8 @@ def compile_program(definition: Definition) -> Program:
     return Program(definition)
 
 
-def _bodies(block: Block) -> list[tuple[Block, ...]]:
+def bodies_of(block: Block) -> list[tuple[Block, ...]]:
+    """The lists of blocks within a block, in the order of the contract's branch_index."""
     match block:
         case model.Parallel() | model.Race():
             return list(block.branches)

@@ -33,6 +33,8 @@ def _frame(frame: Frame, by: int) -> None:
     frame.since += by
     if frame.deadline is not None:
         frame.deadline += by
+    if frame.alert is not None:
+        frame.alert += by
     if frame.wanted is not None:
         frame.wanted += by
     if frame.wait is not None:

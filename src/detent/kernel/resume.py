@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from detent.kernel import alerts
 from detent.kernel.ending import advance
 from detent.kernel.ledger import Wake, find_frame, fire_effect
 from detent.kernel.run import Run
@@ -57,10 +58,23 @@ def _fire(run: Run, due: Due) -> None:
     elif due.what == "deadline":
         due.frame.deadline = None
         resume(run, due.frame, "deadline", None)
+    elif due.what == "alert":
+        alerts.breached(run, due.frame)
     elif due.frame is run.snapshot.root:
-        due.frame.wait = None
-        wake_up(run, "start time reached")
-        advance(run)
+        _begin(run, due.frame)
     else:
         kind = due.frame.wait.kind if due.frame.wait is not None else ""
         resume(run, due.frame, "due", kind)
+
+
+def _begin(run: Run, root: Frame) -> None:
+    """The instance itself was to move at this tick: to start, or to go on as a person said."""
+    put_off = root.wait is not None and root.wait.kind == "later"
+    root.wait = None
+    if put_off:
+        run.note("wait.completed", "", {"kind": "later"})
+        run.held = False
+        run.released = True
+    wake_up(run, "put off until now" if put_off else "start time reached")
+    advance(run)
+    run.released = False

@@ -20,7 +20,17 @@ from detent.kernel.failure import Failure
 from detent.kernel.lifecycle import check_move
 from detent.kernel.program import Program
 from detent.model import limits
-from detent.model.decision import Doubt, Entry, HandlerSpec, Message, Need, Order, Verdict
+from detent.model.decision import (
+    ANYBODY,
+    Doubt,
+    Entry,
+    HandlerSpec,
+    Message,
+    Need,
+    Order,
+    Verdict,
+    WorkItem,
+)
 from detent.model.snapshot import Frame, OpenEffect, Snapshot, Wait
 
 encode = msgspec.json.Encoder().encode
@@ -50,12 +60,14 @@ class Run:
     __slots__ = (
         "birth",
         "bulk",
+        "called_off",
         "doubts",
         "entries",
         "facts",
         "failure",
         "goto",
         "held",
+        "kept",
         "messages",
         "more",
         "moves",
@@ -63,6 +75,7 @@ class Run:
         "program",
         "recalled",
         "released",
+        "relisted",
         "settled",
         "snapshot",
         "tick",
@@ -72,6 +85,7 @@ class Run:
         "woken",
         "woken_value",
         "woken_why",
+        "work",
     )
 
     def __init__(self, program: Program, snapshot: Snapshot, tick: int, facts: Facts) -> None:
@@ -86,12 +100,16 @@ class Run:
         self.withdrawn: list[str] = []
         self.recalled: list[str] = []
         self.settled: list[str] = []
+        self.work: list[WorkItem] = []
+        self.called_off: list[str] = []
         self.doubts: list[Doubt] = []
         self.messages: list[Message] = []
         self.verdicts: list[Verdict] = []
         self.moves = limits.MOVES_PER_TURN
         self.more = False
         self.held = snapshot.state == "paused" or in_line(snapshot)
+        self.kept: dict[str, bytes] = {}  # blobs that this step made beside the snapshot's
+        self.relisted = False  # the main list has changed: the walk begins anew at the root
         self.released = False  # a person resumes: the policy that paused is passed
         self.failure: Failure | None = None
         self.goto = ""
@@ -122,6 +140,9 @@ class Run:
         if snapshot.state in ("scheduled", "waiting"):
             if snapshot.started is None:
                 snapshot.started = self.tick
+                sla = self.program.sla
+                if sla is not None and sla.max_runtime is not None and snapshot.root is not None:
+                    snapshot.root.alert = self.after(sla.max_runtime)
                 self.move("running", why, "run.started")
             else:
                 self.move("running", why)
@@ -148,14 +169,17 @@ class Run:
     def handler(self, name: str) -> HandlerSpec:
         """What is known of a handler; recorded unless it is the default."""
         spec = self.facts.handlers.get(name)
-        if spec is None:
+        if spec is None and ANYBODY not in self.facts.handlers:
             return HandlerSpec(name=name)
+        if spec is None:
+            spec = HandlerSpec(name=name, worker=True)
         if (
             spec.doubt != "repeatable"
             or spec.timeout_ms
             or spec.ctx
             or not spec.withdrawable
             or not spec.merge
+            or spec.worker
         ):
             self.used[f"handler:{name}"] = HandlerSpec(
                 name=name,
@@ -164,6 +188,7 @@ class Run:
                 withdrawable=spec.withdrawable,
                 ctx=spec.ctx,
                 merge=spec.merge,
+                worker=spec.worker,
             )
         return spec
 
@@ -290,9 +315,9 @@ class Run:
 
 
 def in_line(snapshot: Snapshot) -> bool:
-    """Whether the whole instance stands until it gets its concurrency key."""
+    """Whether the whole instance stands: for its concurrency key, or put off by a person."""
     root = snapshot.root
-    return root is not None and root.wait is not None and root.wait.kind == "slot"
+    return root is not None and root.wait is not None and root.wait.kind in ("slot", "later")
 
 
 __all__ = ["Entry", "Facts", "NeedFact", "Run", "encode", "in_line"]

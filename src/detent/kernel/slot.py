@@ -15,12 +15,12 @@ from detent.model.snapshot import Frame, Wait
 
 
 def wake_up(run: Run, why: str) -> None:
-    """Let a standing instance move, or stand in line for its concurrency key."""
+    """Let a standing instance move, unless it is put off or must wait for its concurrency key."""
     snapshot = run.snapshot
     if snapshot.state not in ("scheduled", "waiting"):
         return
     free = snapshot.concurrency is None or snapshot.dry_run
-    if free or snapshot.slot or _admitted(run):
+    if not in_line(snapshot) and (free or snapshot.slot or _admitted(run)):
         run.set_moving(why)
     else:
         run.held = True

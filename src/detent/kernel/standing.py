@@ -60,6 +60,7 @@ class _Listed(Struct):
     paused_reason: str = ""
     effects: list[Raw] = msgspec.field(default_factory=list)
     blobs: list[str] = msgspec.field(default_factory=list)
+    injected: str = ""
 
 
 _listed = msgspec.json.Decoder(_Listed)
@@ -92,7 +93,7 @@ def check_row(row: Stored, labels: Labels) -> list[str]:
             raise ChainBroken(f"instance {row.id}", what, expected, found)
     if listed.paused_reason != QUARANTINED:
         _check_due(row, body, busy=bool(listed.effects))
-    return listed.blobs
+    return [*listed.blobs, listed.injected] if listed.injected else listed.blobs
 
 
 def _check_due(row: Stored, body: bytes, *, busy: bool) -> None:

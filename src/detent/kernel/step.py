@@ -4,7 +4,8 @@
 
 Order within a turn: waits due before this tick, then the inputs as numbered, then waits due at this
 tick; each runs the instance to its next wait before the next is looked at. Same arguments, same
-bytes.
+bytes. Only a schedule takes its inputs first: who disables one after a stand-still wants no run of
+what was missed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from detent.kernel import blocks
 from detent.kernel.born import born
 from detent.kernel.ending import advance
 from detent.kernel.inbox import take
+from detent.kernel.injecting import carried, program_with
 from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.kernel.program import Program
 from detent.kernel.resume import fire_due
@@ -47,15 +49,20 @@ def _step(
         snapshot, birth = born(program, told[0], tick)
     else:
         snapshot, birth = decode_snapshot(body), None
+    kept = carried(told[0], snapshot) if birth is not None else {}
+    if snapshot.injected:
+        blobs = {f"blob:{digest}": body for digest, body in kept.items()}
+        program = program_with(program, snapshot.injected, blobs or facts.given)
     run = Run(program, snapshot, tick, facts)
-    run.birth = birth
+    run.birth, run.kept = birth, kept
     run.bulk = sum(map(len, inputs)) + (len(body) if body else 0)
     if snapshot.blobs:
         _open(run)
     if snapshot.more:
         snapshot.more = False
         advance(run)
-    fire_due(run, tick - 1)
+    if not program.is_schedule:
+        fire_due(run, tick - 1)
     for index, each in enumerate(told):
         take(run, each, index)
     fire_due(run, tick)
@@ -86,6 +93,7 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         snapshot.version += 1
     due = next_due(snapshot, run.tick)
     body, blobs = pack(snapshot)
+    blobs |= run.kept
     journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""
     return Decision(
         instance=snapshot.id,
@@ -108,6 +116,8 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         blobs=blobs,
         more=snapshot.more,
         birth=run.birth,
+        work=run.work,
+        called_off=run.called_off,
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
+from detent.kernel.run import in_line
 from detent.model.snapshot import Frame, OpenEffect, Snapshot, Wait
 
 # running > scheduled > waiting, as in CORE-STM-1
@@ -19,12 +20,14 @@ SHOWN: dict[str, str] = {
     "defer": "scheduled",
     "poll": "scheduled",
     "start": "scheduled",
+    "later": "scheduled",  # put off by a person, whatever it does
     "timer": "waiting",
     "signal": "waiting",
     "human": "waiting",
     "event": "waiting",
     "child": "waiting",
     "decision": "waiting",
+    "worker": "waiting",
     "cron": "waiting",
     "service": "waiting",  # one of the engine's own instances, between two changes
     "window": "scheduled",
@@ -34,10 +37,10 @@ SHOWN: dict[str, str] = {
 
 
 class Due(NamedTuple):
-    """Something that fires at a tick: a wait, a step's deadline, or an effect."""
+    """Something that fires at a tick: a wait, a step's deadline, an alert, or an effect."""
 
     tick: int
-    what: str  # wait | deadline | effect
+    what: str  # wait | deadline | alert | effect
     frame: Frame | None
     effect: OpenEffect | None
 
@@ -71,8 +74,12 @@ def first_due(snapshot: Snapshot, limit: int) -> Due | None:
 def _earliest(snapshot: Snapshot) -> int | None:
     """The same walk as `dues_of` for its smallest tick alone: every step asks three times."""
     earliest: int | None = None
-    if _moving(snapshot) and snapshot.root is not None:
-        earliest = _frame_earliest(snapshot.root, None)
+    root = snapshot.root
+    if root is not None and snapshot.state not in TERMINAL:
+        if _moving(snapshot):
+            earliest = _frame_earliest(root, None)
+        else:
+            earliest = min((due.tick for due in _held_dues(snapshot, root)), default=None)
     for effect in snapshot.effects:
         tick = effect_due(effect)
         if tick is not None and (earliest is None or tick < earliest):
@@ -86,6 +93,8 @@ def _frame_earliest(frame: Frame, earliest: int | None) -> int | None:
         earliest = wait.due
     if frame.deadline is not None and (earliest is None or frame.deadline < earliest):
         earliest = frame.deadline
+    if frame.alert is not None and (earliest is None or frame.alert < earliest):
+        earliest = frame.alert
     for lane in frame.lanes:
         if lane.open is not None and not lane.end:
             earliest = _frame_earliest(lane.open, earliest)
@@ -94,8 +103,9 @@ def _frame_earliest(frame: Frame, earliest: int | None) -> int | None:
 
 def dues_of(snapshot: Snapshot) -> Iterator[Due]:
     """Everything with a due tick, in tree order; the waits of a held instance stand still."""
-    if _moving(snapshot) and snapshot.root is not None:
-        yield from _frame_dues(snapshot.root)
+    root = snapshot.root
+    if root is not None and snapshot.state not in TERMINAL:
+        yield from _frame_dues(root) if _moving(snapshot) else _held_dues(snapshot, root)
     for effect in snapshot.effects:
         tick = effect_due(effect)
         if tick is not None:
@@ -103,11 +113,18 @@ def dues_of(snapshot: Snapshot) -> Iterator[Due]:
 
 
 def _moving(snapshot: Snapshot) -> bool:
-    """Whether waits fire: not in a pause, nor in line for the concurrency key, nor at the end."""
-    if snapshot.state == "paused" or snapshot.state in TERMINAL:
-        return False
-    root = snapshot.root
-    return root is None or root.wait is None or root.wait.kind != "slot"
+    """Whether waits fire: not in a pause, nor in line for the concurrency key, nor put off."""
+    return snapshot.state != "paused" and not in_line(snapshot)
+
+
+def _held_dues(snapshot: Snapshot, root: Frame) -> Iterator[Due]:
+    """What fires all the same: the end of the time it was put off for, and alerts."""
+    wait = root.wait
+    if snapshot.state != "paused" and wait is not None and wait.due is not None:
+        yield Due(wait.due, "wait", root, None)
+    for due in _frame_dues(root):
+        if due.what == "alert":
+            yield due
 
 
 def _frame_dues(frame: Frame) -> Iterator[Due]:
@@ -115,6 +132,8 @@ def _frame_dues(frame: Frame) -> Iterator[Due]:
         yield Due(frame.wait.due, "wait", frame, None)
     if frame.deadline is not None:
         yield Due(frame.deadline, "deadline", frame, None)
+    if frame.alert is not None:
+        yield Due(frame.alert, "alert", frame, None)
     for lane in frame.lanes:
         if lane.open is not None and not lane.end:
             yield from _frame_dues(lane.open)

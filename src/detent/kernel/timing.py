@@ -18,6 +18,7 @@ from detent.calendar import (
     Window,
     business_instant,
     closing,
+    holidays_of,
     instant_of,
     is_business_day,
     is_open,
@@ -35,6 +36,7 @@ from detent.model.snapshot import Frame
 
 _DAY_MINUTES = 1_440
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999
 _TRIES = 64  # openings looked at before windows count as shorter than a tick
 
 
@@ -52,12 +54,13 @@ def delay_due(run: Run, node: Node, frame: Frame, path: str) -> int | Failure:
     dated = delay.business_days_only or delay.fire_at_local is not None
     if not dated and delay.jitter is None:
         return run.after(delay.duration)
-    offset = 0 if delay.jitter is None else _offset(run, frame, path, delay.jitter)
+    point = _point(run, frame, path) if delay.jitter else 0
     if not dated:
+        offset = _picked(point, -(delay.jitter or 0), delay.jitter or 0)
         return run.after(max(0, delay.duration + offset))
     zone = delay.timezone or run.snapshot.timezone
     key = f"calendar:delay:{path}:{run.snapshot.generation}"
-    fact = _told(run, key, zone, lambda: {"ms": _target(run, node, zone, offset)})
+    fact = _told(run, key, zone, lambda: {"ms": _known(_target(run, node, zone, point))})
     return _refusal(fact) if "error" in fact else run.at_ms(fact["ms"])
 
 
@@ -107,8 +110,9 @@ def _refusal(fact: dict[str, Any]) -> Failure:
 # delays ------------------------------------------------------------------------------------------
 
 
-def _target(run: Run, node: Node, zone: str, offset: int) -> int:
+def _target(run: Run, node: Node, zone: str, point: int) -> int:
     delay: Delay = node.block.delay
+    spread = delay.jitter or 0
     now = run.now_ms()
     if delay.fire_at_local is None:
         ms = now + delay.duration
@@ -116,19 +120,30 @@ def _target(run: Run, node: Node, zone: str, offset: int) -> int:
         local = datetime.fromisoformat(delay.fire_at_local)
         ms = max(now, instant_of(local, zone, delay.gap, delay.fold))
     if not delay.business_days_only:
-        return _on_tick(run, ms + offset)
+        return _on_tick(run, ms + _picked(point, -spread, spread))
     holidays = _holidays(run, node)
     ms = _on_tick(run, ms)
     moved = _on_tick(run, business_instant(ms, zone, holidays, delay.gap, delay.fold))
     while moved != ms:  # a tick may be the first of a day that is free again
         ms = moved
         moved = _on_tick(run, business_instant(ms, zone, holidays, delay.gap, delay.fold))
-    if offset:
-        ms = max(now, jittered(ms, offset, zone, holidays))
+    if spread:
+        first = max(now, jittered(ms, -spread, zone, holidays))
+        last = max(first, jittered(ms, spread, zone, holidays))
+        # Between them lies another day where the wall clock goes back over midnight.
+        ms = max(now, jittered(ms, _picked(point, first, last) - ms, zone, holidays))
         moved = _on_tick(run, ms)
         if moved != ms and not is_business_day(moved, zone, holidays):
             return moved - run.facts.resolution_ms
         return moved
+    return ms
+
+
+def _known(ms: int) -> int:
+    """An instant that can be told as a date of UTC."""
+    if ms > _LAST_MS:
+        message = "expected a time before the year 10000 in UTC; name an earlier one"
+        raise RequestError("calendar.date", message)
     return ms
 
 
@@ -138,22 +153,20 @@ def _on_tick(run: Run, ms: int) -> int:
 
 def _holidays(run: Run, node: Node) -> frozenset[str]:
     """The step's and its country's, and those of the instance's config."""
-    config = run.snapshot.config
-    named = config.get("holidays") if isinstance(config, dict) else None
-    if named is None:
-        return node.holidays
-    if not isinstance(named, list) or any(type(date) is not str for date in named):
-        message = "expected config.holidays to be a list of dates YYYY-MM-DD; correct it"
-        raise RequestError("calendar.date", message)
-    return node.holidays.union(named)
+    named = holidays_of(run.snapshot.config)
+    return node.holidays.union(named) if named else node.holidays
 
 
-def _offset(run: Run, frame: Frame, path: str, spread: int) -> int:
-    """Within plus or minus the spread, from the instance and the place alone."""
+def _point(run: Run, frame: Frame, path: str) -> int:
+    """A number from the instance and the place alone."""
     snapshot = run.snapshot
     words = (snapshot.seed, snapshot.id, path, str(frame.n), str(snapshot.generation))
-    point = hashlib.sha256("\x00".join(words).encode()).digest()[:8]
-    return int.from_bytes(point, "big") % (2 * spread + 1) - spread
+    return int.from_bytes(hashlib.sha256("\x00".join(words).encode()).digest()[:8], "big")
+
+
+def _picked(point: int, first: int, last: int) -> int:
+    """The number of a range that a point stands for."""
+    return first + point % (last - first + 1)
 
 
 # windows -----------------------------------------------------------------------------------------

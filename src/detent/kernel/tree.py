@@ -98,9 +98,11 @@ class _Builder:
     def read(self, entry: Noted) -> None:
         """Take one entry in."""
         path = own_path(entry.node)
+        detail = entry.detail if isinstance(entry.detail, dict) else {}
+        if entry.action == "blocks.reset":
+            self._reset(detail["block"])
         if not path:
             return
-        detail = entry.detail if isinstance(entry.detail, dict) else {}
         mark = self._mark(path)
         state = _STATES.get(entry.action, "")
         if entry.action == "wait.started":
@@ -115,6 +117,14 @@ class _Builder:
             _set(mark, state, entry)
         if "attempt" in detail and path == entry.node:
             mark.attempt = detail["attempt"]
+
+    def _reset(self, block: str) -> None:
+        """A block and all that follow it were made ready to be entered again."""
+        ids = [node.id for node in self.program.main]
+        gone = frozenset(ids[ids.index(block) :] if block in ids else ())
+        for told in (self.marks, self.chosen, self.visits, self.rounds):
+            for path in [path for path in told if _top(path) in gone]:
+                del told[path]
 
     def _mark(self, path: str) -> _Mark:
         mark = self.marks.get(path)
@@ -234,6 +244,11 @@ class _Builder:
             completed=mark.completed,
             attempt=mark.attempt,
         )
+
+
+def _top(path: str) -> str:
+    """The block of the top level that a path begins with."""
+    return path.partition("/")[0].partition("[")[0]
 
 
 def _set(mark: _Mark, state: str, entry: Noted) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from detent.kernel.intercept import step_of
 from detent.kernel.places import Places, own_path
 from detent.kernel.program import Program
 from detent.kernel.recording import Row, blob_body, blob_of, detail_of, read_body
@@ -171,6 +172,8 @@ def outputs(rows: Iterable[Row], program: Program, blobs: Mapping[str, bytes]) -
             attempts.pop(entry.node, None)
         elif entry.action == "run.retried":
             made = [row for row in made if row.ref != ERROR_REF]
+        elif entry.action == "blocks.reset":
+            made = _not_wiped(made, frozenset(detail["wiped"]))
         value = _output(entry, detail, applied, flat=program.flat)
         if value is not None:
             output, ref = value
@@ -196,7 +199,7 @@ def _output(
         case "step.executed":
             # without a detail the output is what the last call brought
             return (detail.get("output", applied)), None
-        case "step.evaluated" | "wait.completed" | "human.answered":
+        case "step.evaluated" | "wait.completed" | "human.answered" | "interceptor.recorded":
             return (detail["output"], None) if "output" in detail else None
         case "child.completed":
             return _child_outputs(entry, detail["child"]), None
@@ -207,6 +210,14 @@ def _output(
             return {"__error__": True, "retryable": False, "message": message}, ERROR_REF
         case _:
             return None
+
+
+def _not_wiped(made: list[OutputRow], wiped: frozenset[str]) -> list[OutputRow]:
+    return [
+        row
+        for row in made
+        if row.ref != ERROR_REF and row.block not in wiped and step_of(row.block) not in wiped
+    ]
 
 
 def _applied(entry: Noted, detail: dict[str, Any]) -> Any:

@@ -44,6 +44,8 @@ def run_lane(run: Run, lane: Lane, nodes: list[Node], prefix: str, stop: bool) -
             if stop:
                 lane.end = "cancelled"
                 return STOPPED
+            if run.relisted:
+                return WAIT
             if lane.at >= len(nodes):
                 lane.end = "completed"
                 return DONE

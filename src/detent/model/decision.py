@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
+
+ANYBODY = "*"
+"""The name under which a writer is told that handlers nobody has registered are workers'."""
 
 
 class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -20,6 +23,7 @@ class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ctx: bool = False  # the handler takes ctx, so the order carries data and config
     merge: bool = True  # an object result is merged into data
     schema: Any = None  # JSON Schema of its parameters, when its annotations give one
+    worker: bool = False  # performed by external workers: no order is made, but a work item
 
     @property
     def marked(self) -> bool:
@@ -48,6 +52,25 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     config: Raw | None = None
     dry_run: bool = False
     resource: str = ""  # resource_key of the resource it was assigned
+
+
+class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call for an external worker, with everything it may see; written with the decision."""
+
+    id: str
+    effect: str
+    instance: str
+    tenant: str
+    block: str
+    handler: str
+    queue: str = ""
+    params: bytes = b"null"
+    context: bytes = b"null"
+    attempt: int = 0  # counted from 0, as workers are told
+    timeout_ms: int | None = None  # from the claim on
+    available_ms: int = 0  # nobody gets it earlier
+    created_ms: int = 0
+    previous: str = ""  # the item of the attempt before, whose checkpoint goes on
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,3 +153,5 @@ class Decision(Struct, kw_only=True):
     blobs: dict[str, bytes]
     more: bool  # out of moves: ready again next turn
     birth: Birth | None = None
+    work: list[WorkItem] = field(default_factory=list)
+    called_off: list[str] = field(default_factory=list)  # effects whose work items are cancelled

@@ -11,7 +11,8 @@ Space = Literal[
     "dry-run",
     "request",
     "child",
-    "cron",
+    "schedule",
+    "cron",  # what a schedule starts; the schedule itself is in "schedule"
     "gate",
     "signal",
     "webhook",
@@ -19,6 +20,7 @@ Space = Literal[
     "events",
     "wait",
     "definition",
+    "work",
 ]
 
 SYSTEM = "detent"  # the namespace of the engine's own instances
@@ -44,6 +46,11 @@ def effect_key(instance: str, generation: int, node: str, attempt: int) -> str:
     """The key of an effect: the same after doubt, crash, redelivery and in replay."""
     words = f"{instance}\x00{generation}\x00{node}\x00{attempt}"
     return hashlib.sha256(words.encode()).hexdigest()[:32]
+
+
+def work_id(effect: str) -> str:
+    """The id of the work item of an effect: a retry has another, a reclaim keeps it."""
+    return derived_id("", "work", effect)
 
 
 def _uuid(raw: bytes, version: int) -> str:

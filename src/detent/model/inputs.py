@@ -11,6 +11,24 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
+Verb = Literal[
+    "pause",
+    "resume",
+    "cancel",
+    "retry",
+    "migrate",
+    "resolve",
+    "set_data",
+    "set_state",
+    "reschedule",
+    "resume_from",
+    "inject",
+]
+"""What an instance can be asked for."""
+
+
+NO_BLOCKS = Raw(b"null")  # left out of the bytes, as it is the default itself
+
 
 class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who waits for this instance to end."""
@@ -41,6 +59,8 @@ class Started(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     policies: tuple[Any, ...] = ()
     concurrency_key: str | None = None
     max_concurrency: int = 1
+    session: str | None = None
+    budget: Any = None  # {"max_steps": …, "max_total_tokens": …}
     seed: str = ""
     id: str = ""
 
@@ -55,6 +75,7 @@ class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     outcomes: tuple[Raw, ...] = ()  # recorded outcomes of the effects open at that row
     data: Any = None  # merged into the copied data
     dry_run: bool = False
+    injected: Raw = NO_BLOCKS  # what was put into the origin
     seed: str = ""
     id: str = ""
 
@@ -68,6 +89,7 @@ class SignalReceived(
     payload: Any = None
     id: str = ""
     sender: str = ""  # the instance or person it came from
+    batch: str = ""  # the bulk action it is part of
 
 
 class Commanded(
@@ -75,9 +97,10 @@ class Commanded(
 ):
     """A call that can be refused; its verdict is the kernel's."""
 
-    verb: Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
+    verb: Verb
     id: str
     args: Any = None
+    batch: str = ""  # the bulk action it is part of
 
 
 class Configured(
@@ -217,6 +240,15 @@ class EventsMatched(
     id: str = ""
 
 
+class ChildRetried(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="child_retried"
+):
+    """An instance that a schedule started had failed, and runs again."""
+
+    child: str
+    id: str = ""
+
+
 Input = (
     Started
     | Forked
@@ -234,6 +266,7 @@ Input = (
     | WaitRegistered
     | WaitLeft
     | EventsMatched
+    | ChildRetried
 )
 
 _decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)

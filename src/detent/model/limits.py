@@ -43,6 +43,13 @@ MESSAGE_CHARS = 2_000  # of a failure's text; what is longer is cut
 SIGNALS_KEPT = 1_000
 MOVES_PER_TURN = 1_000
 CACHE_ENTRIES = 1_000
+EXTENSIONS_KEPT = 100  # programs with injected blocks that are kept compiled, per definition
+INJECTED_BYTES = 1024 * 1024  # all blocks put into one instance
+BUDGET_MOST = 2**53  # of a budget's numbers
+BULK_INSTANCES = 10_000
+BULK_DEFAULT = 1_000
+BULK_AT_ONCE = 500  # asked together; the rest follow
+SESSION_CHARS = 512
 KEY_CHARS = 512
 LABELS = 32  # texts of the metadata that lists can be filtered by
 DURATION_MS = 100 * 366 * 86_400_000
@@ -95,6 +102,38 @@ CRASHES_PER_EFFECT = 5
 RECONCILE_ATTEMPTS = 5
 RECONCILE_BACKOFF_MS = 10_000
 RECONCILE_BACKOFF_MAX_MS = 600_000
+
+# the network
+URL_CHARS = 8_192
+REDIRECTS = 5
+RESPONSE_BYTES = 10 * 1024 * 1024  # of a body, unpacked
+HEADERS = 100  # of a request
+HEADER_BYTES = 32 * 1024  # of all headers of a request
+CONNECT_TIMEOUT_MS = 10_000  # each of: asking for addresses, connecting, the TLS handshake
+CALL_TIMEOUT_MS = 3_600_000
+ADDRESSES_TRIED = 4  # of one host, until one of them answers
+CONNECTIONS = 1_000  # at once; as many as calls of async handlers
+CONNECTIONS_KEPT = 50  # idle ones, ready for the next call
+CONNECTION_KEPT_MS = 30_000
+FAILURE_BODY_CHARS = 16_384  # of an answer that is kept in a failure's details
+RETRY_AFTER_MS = 86_400_000  # what a server can make a tenant wait
+
+# language models
+PROVIDERS = 16  # of one call, tried in order
+REPAIR_ATTEMPTS = 5
+EVENT_BYTES = 1024 * 1024  # of one event in a stream
+
+# external workers
+WORK_STALE_MS = 60_000  # a claim without a heartbeat for this long goes to somebody else
+WORK_POLLED = 1_000  # items of one poll
+WORK_LISTED = 1_000
+WORK_EVENTS = 1_000  # lines in the history of one item; what comes later is not written down
+WORK_REAPED = 500  # items whose lease is over, dealt with at once
+REAPER_PAUSE_MS = 100  # between two looks at claims, however many end
+CHECKPOINT_BYTES = 262_144
+WORK_LOG_LINES = 500  # of one report; what is more is left out
+WORKER_NOTED_MS = 5_000  # that a worker was seen is written down no more often
+WORKERS_LISTED = 10_000  # things that workers polled for
 
 # schedules
 CRON_MISSED = 10  # missed fires carried out by the policy "all", unless the schedule says otherwise

@@ -65,7 +65,8 @@ class Decided(Struct, frozen=True):
     must not be made; `recalled` are calls to cancel; `moved` names every instance whose state
     changed; `taken` are the receipts of outcomes that need not be sent again. While the writer
     holds, `held` is the error code. `lease_until_ms` is by the engine's clock: no call may start
-    later; 0 where time does not run by itself, or where this says nothing about the lease.
+    later; 0 where time does not run by itself, or where this says nothing about the lease. `work`
+    names (handler, queue, tenant) of every new work item.
     """
 
     orders: list[Order] = field(default_factory=list)
@@ -77,6 +78,7 @@ class Decided(Struct, frozen=True):
     taken: list[int] = field(default_factory=list)
     held: str = ""
     lease_until_ms: int = 0
+    work: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 _JSON = ("request", "data", "config")
@@ -93,6 +95,7 @@ class _Wire(Struct, array_like=True):
     taken: list[int]
     held: str
     lease_until_ms: int
+    work: list[tuple[str, str, str]]
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -115,7 +118,7 @@ def encode_decided(decided: Decided) -> bytes:
     d = decided
     orders = [_row_of(order) for order in d.orders]
     lists = (orders, d.marked, d.lost, d.recalled, d.acks, d.moved, d.taken)
-    return _pack(_Wire(*lists, d.held, d.lease_until_ms))
+    return _pack(_Wire(*lists, d.held, d.lease_until_ms, d.work))
 
 
 def decode_decided(body: bytes) -> Decided:
@@ -131,6 +134,7 @@ def decode_decided(body: bytes) -> Decided:
         taken=wire.taken,
         held=wire.held,
         lease_until_ms=wire.lease_until_ms,
+        work=wire.work,
     )
 
 

@@ -37,6 +37,7 @@ class Frame(Struct, kw_only=True, omit_defaults=True):
     attempt: int = 0
     stop: bool = False  # being cancelled: open parts drain, nothing new starts
     deadline: int | None = None
+    alert: int | None = None  # the tick at which a service level is breached
     wanted: int | None = None  # the tick at which it first wanted to act, for its windows
     granted: Any = None  # what the gate gave: {"keys": [limit keys], "resource": id, "key": …}
     back: bool = False  # it had a place at the gate and gave it up
@@ -75,6 +76,9 @@ class OpenEffect(Struct, kw_only=True, omit_defaults=True):
     ctx: bool = False
     reason: str = ""
     resource: str = ""  # resource_key of the pool's resource it is pinned to
+    worker: bool = False  # it is with external workers: a work item stands for its call
+    queue: str = ""  # the workers' queue it is in
+    available: int | None = None  # the tick before which no worker gets it
 
 
 class KeptSignal(Struct, kw_only=True, omit_defaults=True):
@@ -96,6 +100,7 @@ class Snapshot(Struct, kw_only=True, omit_defaults=True):
     state: str = "scheduled"
     priority: int = 1
     timezone: str = "UTC"
+    session: str | None = None
     seed: str = ""
     created: int = 0
     started: int | None = None
@@ -126,8 +131,14 @@ class Snapshot(Struct, kw_only=True, omit_defaults=True):
     resources: dict[str, str] = field(default_factory=dict)  # pool -> the resource it had last
     pause_requested: bool = False
     cancel_requested: bool = False
+    end_requested: str = ""  # failed | completed, as a person asked; what is protected drains
     paused_reason: str = ""
     error: Any = None
+    budget: dict[str, int] | None = None
+    spent: dict[str, int] = field(default_factory=dict)  # tokens so far: input, output, total
+    budget_breach: Any = None  # while a budget keeps it paused
+    alerted: list[str] = field(default_factory=list)  # service levels whose breach was told
+    injected: str = ""  # digest of the blocks put in after those of the definition
     migrated_from: str = ""
     more: bool = False  # out of moves: goes on next turn without any input
     blobs: list[str] = field(default_factory=list)

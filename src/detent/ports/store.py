@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from detent.model.decision import Birth, Doubt, Verdict
+from detent.model.decision import Birth, Doubt, Verdict, WorkItem
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
 from detent.ports.listing import ListQuery
 from detent.ports.own import OwnQuery
 from detent.ports.records import RecordStore
+from detent.ports.work import WorkStore
 
 
 class Meta(NamedTuple):
@@ -190,6 +191,8 @@ class Commit(NamedTuple):
     ] = ()  # (n, due): rows that woke for nothing; no journal row
     gate_rows: Sequence[GateRow] = ()
     gate_dues: Sequence[GateDue] = ()
+    work: Sequence[WorkItem] = ()
+    called_off: Sequence[str] = ()  # ids of work items to cancel, unless they have ended
 
 
 class Committed(NamedTuple):
@@ -338,6 +341,8 @@ class Store(DefinitionStore, RecordStore, Protocol):
         """The gates of these partitions that have a due tick, by tenant."""
 
     # from any process
+    @property
+    def work(self) -> WorkStore: ...
     def enqueue(self, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
         """Leave arrivals (and births) in one transaction; False where the id was there already."""
 
@@ -345,7 +350,7 @@ class Store(DefinitionStore, RecordStore, Protocol):
         """Start marks from a dispatcher outside the writer: the keys that were won."""
 
     def forget(self, before_tick: int, limit: int) -> int:
-        """Remove taken arrivals and tombstones older than the tick (the dedupe window)."""
+        """Remove taken arrivals, tombstones and ended work items older than the tick."""
 
     # catalogue, beside definitions and records
     def setting(self, name: str) -> str | None: ...

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.kernel.chain import digest_of, head_of, root_of, snapshot_digest_of
-from detent.model.decision import Decision, Doubt, Message, Order, Verdict
-from detent.model.ids import partition_of
+from detent.model.decision import Decision, Doubt, Message, Order, Verdict, WorkItem
+from detent.model.ids import partition_of, work_id
 from detent.ports.store import (
     Commit,
     Flight,
@@ -35,6 +35,7 @@ class Batch:
         "alone",
         "arrivals",
         "blobs",
+        "called_off",
         "changes",
         "done",
         "doubts",
@@ -53,6 +54,7 @@ class Batch:
         "taken",
         "tick",
         "withdrawn",
+        "work",
     )
 
     def __init__(self, done: Sequence[Done], tick: int, *, alone: bool) -> None:
@@ -77,6 +79,8 @@ class Batch:
         self.seal: Seal | None = None
         self.gate_rows: list[GateRow] = []
         self.gate_dues: list[GateDue] = []
+        self.work: list[WorkItem] = []
+        self.called_off: list[str] = []  # ids of work items
 
     def empty(self) -> bool:
         """Whether there is nothing to write."""
@@ -153,6 +157,8 @@ def commit_value(parts: Parts, batch: Batch) -> Commit:
         dues=batch.dues,
         gate_rows=batch.gate_rows,
         gate_dues=batch.gate_dues,
+        work=batch.work,
+        called_off=batch.called_off,
     )
 
 
@@ -227,6 +233,10 @@ def _add_rest(batch: Batch, hot: Hot, decision: Decision) -> None:
         batch.doubts += [(hot.id, doubt) for doubt in decision.doubts]
     if decision.blobs:
         batch.blobs += [(hot.id, digest, body) for digest, body in decision.blobs.items()]
+    if decision.work:
+        batch.work += decision.work
+    if decision.called_off:
+        batch.called_off += map(work_id, decision.called_off)
 
 
 def _add_answers(parts: Parts, batch: Batch, entry: Ready, decision: Decision) -> None:

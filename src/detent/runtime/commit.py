@@ -108,6 +108,7 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
     if parts.recovery.active:
         parts.recovery.ordered.update(order.key for order in batch.orders)
     out.recalled += batch.recalled
+    out.work += [(item.handler, item.queue, item.tenant) for item in batch.work]
     out.acks += batch.replies
     out.taken += batch.receipts
     _settle_inbox(parts, batch)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from detent.definition import check_blocks
 from detent.definition.system import EVENTS
-from detent.model.errors import InvariantViolation
+from detent.model.errors import DefinitionError, InvariantViolation
 from detent.model.snapshot import decode_snapshot
 
 if TYPE_CHECKING:
@@ -36,8 +39,20 @@ def give(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:
             given[f"system:{need.name}"] = parts.programs.keep(SYSTEM[need.name], parts.clock)
         case "program":
             given[f"program:{need.name}"] = parts.programs.find(need.name)
+        case "blocks":
+            given[f"blocks:{need.name}"] = _checked_blocks(parts, hot, need.extra)
         case _:
             raise InvariantViolation(f"a step asked for an unknown kind of fact: {need.kind}")
+
+
+def _checked_blocks(parts: Parts, hot: Hot, raw: bytes) -> dict[str, Any]:
+    """Blocks that a step has made, as the definition package takes them, or what is wrong."""
+    try:
+        made = check_blocks(msgspec.json.decode(raw), parts.programs.get(hot.definition).definition)
+    except DefinitionError as error:
+        return {"error": error.message}
+    body: dict[str, Any] = msgspec.json.decode(made.canonical)
+    return {name: body[name] for name in ("blocks", "calendars") if name in body}
 
 
 def _give_child(parts: Parts, hot: Hot, need: Need, given: dict[str, Any]) -> None:

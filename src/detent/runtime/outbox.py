@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Outbox:
     """The lists of the next `Decided`; only durable results may be put here."""
 
-    __slots__ = ("acks", "lost", "marked", "moved", "news", "orders", "recalled", "taken")
+    __slots__ = ("acks", "lost", "marked", "moved", "news", "orders", "recalled", "taken", "work")
 
     def __init__(self) -> None:
         self.news = False  # something outside the lists changed: hold or lease
@@ -27,6 +27,7 @@ class Outbox:
         self.acks: list[tuple[int, Verdict]] = []
         self.moved: list[tuple[str, str]] = []
         self.taken: list[int] = []
+        self.work: list[tuple[str, str, str]] = []
 
     def answer(self, ack: int, verdict: Verdict) -> None:
         """Answer a caller, if one waits; an outcome's receipt goes back whatever the answer."""
@@ -46,6 +47,7 @@ class Outbox:
             or self.lost
             or self.recalled
             or self.taken
+            or self.work
         )
 
     def take(self, held: str, lease_until_ms: int) -> Decided | None:
@@ -62,6 +64,7 @@ class Outbox:
             self.taken,
             held,
             lease_until_ms,
+            self.work,
         )
         self.news = False
         self._clear()

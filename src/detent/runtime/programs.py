@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from detent.definition import load
+from detent.kernel.injecting import program_with
 from detent.kernel.program import Program, compile_program
 from detent.model.errors import StoreError
 from detent.model.ids import SYSTEM
@@ -13,6 +14,7 @@ from detent.ports.definitions import DefinitionRow
 
 if TYPE_CHECKING:
     from detent.model.definition import Definition
+    from detent.model.snapshot import Snapshot
     from detent.ports.store import Store
     from detent.runtime.clock import TurnClock
 
@@ -38,6 +40,15 @@ class Programs:
                 "restore it from a backup or store the same definition again",
             )
         return program
+
+    def whole(self, snapshot: Snapshot) -> Program:
+        """The program of an instance, with the blocks that were injected into it."""
+        program, digest = self.get(snapshot.definition), snapshot.injected
+        if not digest or digest in program.extensions:
+            return program_with(program, digest, {})
+        return program_with(
+            program, digest, {f"blob:{digest}": self._store.blobs(snapshot.id, [digest])[digest]}
+        )
 
     def find(self, digest: str) -> Program | None:
         """The program of a definition's hash, None where the store has no such definition."""

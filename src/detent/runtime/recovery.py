@@ -92,7 +92,7 @@ def _open_effects(row: Loaded) -> _Found | None:
     effects = [
         effect
         for effect in snapshot.effects
-        if effect.state == "planned"
+        if (effect.state == "planned" and not effect.worker)  # its work item is durable itself
         or (effect.state == "needs_reconcile" and effect.next_try is None)
     ]
     return _Found(row.p, snapshot, row.definition, effects)
@@ -132,7 +132,7 @@ def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
     if snapshot.blobs:
         unpack(snapshot, parts.store.blobs(snapshot.id, snapshot.blobs))
     try:
-        order = order_of(snapshot, effect, parts.programs.get(found.definition))
+        order = order_of(snapshot, effect, parts.programs.whole(snapshot))
     except DetentError as error:
         if error.code.startswith("store."):
             raise

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct, to_builtins
 
 from detent.calendar import check_zone, parse_cron
 from detent.definition.system import CRON
-from detent.kernel.cron import Cron, check, read_cron
+from detent.kernel.cron import Cron, check, read_cron, unknown_setting
 from detent.kernel.lifecycle import TERMINAL
 from detent.model import limits
 from detent.model.decision import Birth
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 _OPEN = ("scheduled", "running", "waiting", "paused")
 _PAYLOADS = ("metadata", "data", "config")
-# what a caller says -> what a schedule keeps
-_WORDS = {"expr": "cron_expr", "overlap": "overlap_policy", "missed": "missed_policy"}
-_OPTIONS = (
-    "expr",
-    "timezone",
-    "overlap",
-    "missed",
-    "missed_limit",
-    "priority",
-    "metadata",
-    "data",
-    "config",
-    "enabled",
-)
+# what a caller says -> what a schedule keeps; what it starts is said by a definition alone
+_WORDS = {
+    "expr": "cron_expr",
+    "timezone": "timezone",
+    "overlap": "overlap_policy",
+    "missed": "missed_policy",
+    "missed_limit": "missed_limit",
+    "priority": "priority",
+    "metadata": "metadata",
+    "data": "data",
+    "config": "config",
+    "enabled": "enabled",
+}
+_SAID = {kept: said for said, kept in _WORDS.items()}
 
 
 class CronView(Struct, frozen=True, kw_only=True):
@@ -62,6 +62,7 @@ class CronView(Struct, frozen=True, kw_only=True):
     cron_expr: str
     timezone: str
     enabled: bool
+    paused: bool  # or will be before its next fire; what passes meanwhile is missed
     priority: str
     metadata: dict[str, Any] | None
     data: Any
@@ -85,37 +86,26 @@ class CronView(Struct, frozen=True, kw_only=True):
 def cron_instance(tenant: str, id: str) -> str:
     """The id of the instance that carries a schedule out."""
     check_text("id", id, limits.NAME_CHARS)
-    return derived_id(tenant, "cron", id)
+    return derived_id(tenant, "schedule", id)
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a schedule keeps them, out of what a caller says; wrong ones are refused."""
-    settings: dict[str, Any] = {}
-    for name, value in options.items():
-        if name not in _OPTIONS:
-            known = ", ".join(_OPTIONS)
-            raise RequestError(
-                "request.invalid", f"a schedule has no option {shown(name)}; it has {known}"
-            )
-        if name == "priority" and (type(value) is not str or value not in PRIORITIES):
-            raise invalid("priority", f"one of {', '.join(PRIORITIES)}", value)
-        kept = _WORDS.get(name, name)
-        settings[kept] = PRIORITIES[value] if name == "priority" else value
-        _check(name, kept, settings[kept])
+    for name in options:
+        if name in _SAID and name not in _WORDS:
+            raise RequestError("request.invalid", f"{name!r} is called {_SAID[name]!r} here")
+        if name not in _WORDS:
+            raise unknown_setting(name, _WORDS)
+    settings = {_WORDS[name]: value for name, value in options.items()}
+    if "priority" in settings:
+        name = settings["priority"]
+        if type(name) is not str or name not in PRIORITIES:
+            raise invalid("priority", f"one of {', '.join(PRIORITIES)}", name)
+        settings["priority"] = PRIORITIES[name]
+    check(settings, _SAID)
     for name in _PAYLOADS:
         encode_payload(settings.get(name), where=name, limit=limits.CONTEXT_BYTES)
     return settings
-
-
-def _check(name: str, kept: str, value: Any) -> None:
-    """Refuse a value, by the name that the caller used."""
-    try:
-        check({kept: value})
-    except RequestError as error:
-        said = error.message.removeprefix(f"{kept} must be ")
-        if said == error.message or name == kept:
-            raise
-        raise RequestError(error.code, f"{name} must be {said}") from None
 
 
 def check_future(settings: Mapping[str, Any], now_ms: int) -> None:
@@ -228,7 +218,7 @@ def upcoming_fires(expr: str, timezone: str, n: int, after_ms: int) -> list[int]
     """The next fires of an expression after an instant."""
     if type(n) is not int or not 0 < n <= limits.CRON_PREVIEW:
         raise invalid("n", f"a whole number from 1 to {limits.CRON_PREVIEW}", n)
-    check({"cron_expr": expr})
+    check({"cron_expr": expr}, _SAID)
     return parse_cron(expr).upcoming(after_ms, check_zone(timezone), n)
 
 
@@ -248,10 +238,11 @@ def _view(store: Store, row: InstanceRow) -> CronView | None:
     snapshot = read_snapshot(store, row)
     if snapshot is None or not snapshot.kv:
         return None
-    return view_of(read_cron(snapshot.kv), row)
+    paused = row.state == "paused" or snapshot.pause_requested
+    return view_of(read_cron(snapshot.kv), row, paused=paused)
 
 
-def view_of(cron: Cron, row: InstanceRow) -> CronView:
+def view_of(cron: Cron, row: InstanceRow, *, paused: bool) -> CronView:
     """A schedule as people see it."""
     names = {number: name for name, number in PRIORITIES.items()}
     return CronView(
@@ -265,6 +256,7 @@ def view_of(cron: Cron, row: InstanceRow) -> CronView:
         cron_expr=cron.cron_expr,
         timezone=cron.timezone,
         enabled=cron.enabled,
+        paused=paused,
         priority=names[cron.priority],
         metadata=cron.metadata,
         data=cron.data,

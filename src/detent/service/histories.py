@@ -19,6 +19,7 @@ from detent.service.reading import (
     StoredPrograms,
     find_instance,
     journal_of,
+    program_for,
     read_snapshot,
     recording_of,
     timing_of,
@@ -168,7 +169,10 @@ def _follow(found: dict[str, EffectReceipt], entry: views.Noted, places: Places)
 
 
 def _program(store: Store, row: InstanceRow) -> Program:
-    return program_of(StoredPrograms(store), row.definition)
+    snapshot = read_snapshot(store, row)
+    if snapshot is None:
+        return program_of(StoredPrograms(store), row.definition)
+    return program_for(store, snapshot)
 
 
 def _line(value: Any) -> bytes:

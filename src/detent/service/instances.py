@@ -67,6 +67,10 @@ class InstanceView(Struct, frozen=True, kw_only=True):
     pause_requested: bool = False
     cancel_requested: bool = False
     paused_reason: str = ""
+    session: str | None = None
+    budget: dict[str, int] | None = None
+    spent: dict[str, int] = {}  # tokens: input, output, total
+    budget_breach: Any = None
     open_effects: int = 0
     kept_signals: int = 0
 
@@ -194,6 +198,10 @@ def _view(summary: InstanceSummary, snapshot: Snapshot, timing: Timing) -> Insta
         pause_requested=snapshot.pause_requested,
         cancel_requested=snapshot.cancel_requested,
         paused_reason=snapshot.paused_reason,
+        session=snapshot.session,
+        budget=snapshot.budget,
+        spent=snapshot.spent,
+        budget_breach=snapshot.budget_breach,
         open_effects=len(snapshot.effects),
         kept_signals=len(snapshot.signals),
     )

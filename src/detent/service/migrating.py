@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from detent.kernel.migrate import preview
+from detent.kernel.migrate import preview, with_injected
 from detent.kernel.program import compile_program
 from detent.kernel.recording import program_of
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.ports.store import Store
-from detent.service.reading import StoredPrograms, find_instance, read_snapshot
+from detent.service.reading import StoredPrograms, find_instance, program_for, read_snapshot
 
 
 def preview_migration(
@@ -20,9 +20,10 @@ def preview_migration(
     if snapshot is None:
         return ["the instance has not started yet"]
     programs = StoredPrograms(store)
-    old = program_of(programs, snapshot.definition)
+    old = program_for(store, snapshot)
     if isinstance(definition, Definition):
-        return preview(snapshot, old, compile_program(definition))
+        new = with_injected(old, compile_program(definition), snapshot.injected)
+        return preview(snapshot, old, new)
     name, _, version = definition.partition("@")
     number = int(version) if version.isdigit() else None
     found = store.find_definition(row.tenant, row.namespace, name, number)
@@ -30,4 +31,5 @@ def preview_migration(
         raise RequestError(
             "definition.unknown", f"there is no definition {definition!r}; deploy it first"
         )
-    return preview(snapshot, old, program_of(programs, found.hash))
+    new = with_injected(old, program_of(programs, found.hash), snapshot.injected)
+    return preview(snapshot, old, new)

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from detent.definition import load
+from detent.kernel.injecting import program_with
 from detent.kernel.program import Program, compile_program
-from detent.kernel.recording import Recording, Timing
+from detent.kernel.recording import Recording, Timing, program_of
 from detent.kernel.spill import unpack
 from detent.model.errors import StoreError
 from detent.model.snapshot import Snapshot, decode_snapshot
@@ -72,6 +73,13 @@ def recording_of(store: Store, row: InstanceRow) -> Recording:
         blobs=StoredBlobs(store, row.id),
         timing=timing_of(store),
     )
+
+
+def program_for(store: Store, snapshot: Snapshot) -> Program:
+    """The program an instance runs, with the blocks that were injected into it."""
+    program, digest = program_of(StoredPrograms(store), snapshot.definition), snapshot.injected
+    blobs = _all_blobs(store, snapshot.id, [digest]) if digest else {}
+    return program_with(program, digest, {f"blob:{each}": body for each, body in blobs.items()})
 
 
 class StoredPrograms(Mapping[str, Program]):

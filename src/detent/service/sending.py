@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from detent.model import limits
 from detent.model.errors import RequestError
-from detent.model.inputs import Commanded, Configured, SignalReceived, encode_input
+from detent.model.inputs import Commanded, Configured, SignalReceived, Verb, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
 from detent.service.arguments import check_instance, check_text, invalid, storable
 
+__all__ = [
+    "CONTROL",
+    "Verb",
+    "command_submission",
+    "configure_submission",
+    "signal_name",
+    "signal_submission",
+]
+
 CONTROL = ("pause", "resume", "cancel", "update_context")
-Verb = Literal["pause", "resume", "cancel", "retry", "migrate", "resolve"]
 
 
 def signal_submission(instance: str, name: str, payload: Any, id: str, ack: int) -> Submission:
@@ -42,14 +50,16 @@ def signal_name(name: Any) -> str:
     return f"custom:{bare}"
 
 
-def command_submission(instance: str, verb: Verb, args: Any, id: str, ack: int) -> Submission:
-    """A call that can be refused."""
+def command_submission(
+    instance: str, verb: Verb, args: Any, id: str, ack: int, batch: str = ""
+) -> Submission:
+    """A call that can be refused; `batch` names the bulk action it is part of."""
     check_instance(instance)
     check_text("id", id, limits.KEY_CHARS)
     if verb not in get_args(Verb):
         raise invalid("a command", f"one of {', '.join(get_args(Verb))}", verb)
     encode_payload(args, where="arguments")
-    told = Commanded(verb=verb, id=id, args=args)
+    told = Commanded(verb=verb, id=id, args=args, batch=batch)
     return Submission(instance, encode_input(told), ack=ack, id=id, ask=True)
 
 

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import jsonschema_rs
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from detent.calendar import check_zone
+from detent.calendar import check_zone, holidays_of
 from detent.kernel.builtin import MOVES
 from detent.model import limits
-from detent.model.decision import Birth, HandlerSpec
+from detent.model.decision import ANYBODY, Birth, HandlerSpec
 from detent.model.definition import Definition, Step
 from detent.model.errors import RequestError
-from detent.model.ids import SYSTEM, derived_id
+from detent.model.ids import SYSTEM, derived_id, partition_of
 from detent.model.inputs import Started, encode_input
 from detent.model.labels import labels_of
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
+from detent.ports.store import NewArrival
 from detent.service.arguments import (
     check_flag,
     check_text,
     instant_ms,
     invalid,
+    listed,
     span_ms,
 )
 from detent.service.blocks import every_step
 
+BUDGETS = ("max_steps", "max_total_tokens", "max_input_tokens", "max_output_tokens")
 _KNOWN_AT_THE_CALL = ("{{", "credentials://")  # only then are these params what is called with
 PRIORITIES = {"Low": 0, "Normal": 1, "High": 2, "Critical": 3}
 
@@ -50,6 +54,24 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     policies: tuple[Any, ...] = ()
     concurrency_key: str | None = None
     max_concurrency: int = 1
+    session: str | None = None
+    budget: Mapping[str, int] | None = None
+
+
+class StartOptions(TypedDict, total=False):
+    """What a start takes beside definition, data, key and labels, by name."""
+
+    priority: str
+    timezone: str
+    at: dt.datetime | dt.timedelta | None
+    config: Any
+    metadata: Any
+    dry_run: bool
+    auto_approve: bool
+    concurrency_key: str | None
+    max_concurrency: int
+    session: str | None
+    budget: Mapping[str, int] | None
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -73,6 +95,7 @@ def start_submission(
     check_flag("dry_run", request.dry_run)
     check_flag("auto_approve", request.auto_approve)
     check_schema(definition, request.data)
+    check_holidays(definition, request.config)
     instance = now.fresh_id
     if request.key is not None:
         instance = instance_id(request.tenant, request.key, dry_run=request.dry_run)
@@ -94,6 +117,8 @@ def start_submission(
         policies=request.policies,
         concurrency_key=request.concurrency_key,
         max_concurrency=_concurrency(request),
+        session=_session(request.session),
+        budget=_budget(request.budget),
         seed=now.seed,
     )
     birth = Birth(
@@ -108,6 +133,28 @@ def start_submission(
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
 
 
+def batch_of(shared: StartRequest, datas: Any) -> list[StartRequest]:
+    """One request per item of data, not more than a batch holds."""
+    items = listed("a batch", datas)
+    if len(items) > limits.BATCH_STARTS:
+        raise RequestError(
+            "request.invalid", f"a batch holds at most {limits.BATCH_STARTS}; got {len(items)}"
+        )
+    return [replace(shared, data=data) for data in items]
+
+
+def start_arrival(made: Submission, partitions: int, salt: bytes) -> NewArrival:
+    """A start to be left for the writer; the same instance twice is one."""
+    return NewArrival(
+        id=f"start:{made.instance}",
+        p=partition_of(made.instance, partitions),
+        instance=made.instance,
+        body=made.body,
+        birth=made.birth,
+        salt=salt,
+    )
+
+
 def _concurrency(request: StartRequest) -> int:
     """How many instances with the same key may move at once."""
     most = request.max_concurrency
@@ -118,6 +165,25 @@ def _concurrency(request: StartRequest) -> int:
     return most
 
 
+def _session(session: str | None) -> str | None:
+    if session is not None:
+        check_text("session", session, limits.SESSION_CHARS)
+    return session
+
+
+def _budget(budget: Any) -> dict[str, int] | None:
+    """The numbers an instance may not exceed, by name."""
+    if budget is None:
+        return None
+    if not isinstance(budget, Mapping) or not all(name in BUDGETS for name in budget):
+        raise invalid("budget", f"an object of {', '.join(BUDGETS)}", budget)
+    kept = {name: budget[name] for name in BUDGETS if budget.get(name) is not None}
+    for name, most in kept.items():
+        if type(most) is not int or not 0 <= most <= limits.BUDGET_MOST:
+            raise invalid(f"budget.{name}", f"a whole number up to {limits.BUDGET_MOST}", most)
+    return kept or None
+
+
 def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
     """The id of the instance a key stands for."""
     check_text("key", key, limits.KEY_CHARS)
@@ -125,9 +191,12 @@ def instance_id(tenant: str, key: str, *, dry_run: bool = False) -> str:
 
 
 def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) -> None:
-    """Refuse a definition with a handler nobody here performs, or params that do not fit it."""
+    """Refuse a definition with a handler nobody performs, or params that do not fit it.
+
+    Where workers may be anybody (`ANYBODY` is among the handlers), every name is somebody's.
+    """
     unknown: dict[str, str] = {}
-    for step in every_step(definition):
+    for step in every_step(definition) if ANYBODY not in handlers else ():
         if step.handler not in MOVES and step.handler not in handlers and not step.queue_name:
             unknown.setdefault(step.handler, step.id)
     for policy in definition.body.policies:
@@ -137,11 +206,12 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
         named = ", ".join(f"{name!r} (block {block})" for name, block in unknown.items())
         raise RequestError(
             "handler.unknown",
-            f"no handler is registered for {named}; register it with Engine(handlers=[...]) first",
+            f"no handler is registered for {named}; register it with Engine(handlers=[...]) first, "
+            "or name the queue_name of external workers",
             handlers=sorted(unknown),
         )
     for step in every_step(definition):
-        _check_params(step, handlers.get(step.handler))
+        _check_params(step, None if step.queue_name else handlers.get(step.handler))
 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
@@ -175,6 +245,14 @@ def check_schema(definition: Definition, data: Any) -> None:
         raise RequestError(
             "payload.schema", f"data does not match the input schema: {text}", faults=faults
         )
+
+
+def check_holidays(definition: Definition, config: Any) -> None:
+    """Refuse a config whose holidays are no dates, where some step counts business days."""
+    if isinstance(config, dict) and config.get("holidays") is not None:
+        delays = [step.delay for step in every_step(definition)]
+        if any(delay is not None and delay.business_days_only for delay in delays):
+            holidays_of(config)
 
 
 def check_timezone(name: str) -> None:

@@ -317,7 +317,7 @@ class Drive:
                     raise Wrong(f"{row.id} waits for a child that has ended")
             elif wait.kind == "gate" and "limit" not in wait.text:
                 continue  # nothing in the pool: the auditor of gates looks whether that is so
-            elif wait.kind not in ("signal", "human", "decision", "settling"):
+            elif wait.kind not in ("signal", "human", "decision", "worker", "settling"):
                 raise Wrong(f"stuck: {row.id} stands in {wait.node} for {wait.kind}: {wait.text}")
         if not told.waits:
             raise Wrong(f"stuck: {row.id} is {told.state} and names no reason: {told.summary}")

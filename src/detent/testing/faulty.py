@@ -9,6 +9,7 @@ test opens a new store over.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import apsw
@@ -36,6 +37,10 @@ WRITES = (
     "renew",
     "replace_record",
     "set_definition_status",
+    "work.beat",
+    "work.claim",
+    "work.reclaim",
+    "work.settle",
 )
 
 
@@ -83,9 +88,16 @@ class FaultyStore:
     def __getattr__(self, name: str) -> Any:
         if self.dead:
             raise Crash(name)
-        method = getattr(self._store, name)
+        if name == "work":
+            return _Part(self, name)
+        return self.method(name)
+
+    def method(self, name: str) -> Any:
+        """A method of the store, or of a part of it by `part.name`."""
+        if self.dead:
+            raise Crash(name)
         if name not in WRITES:
-            return method
+            return attrgetter(name)(self._store)
         return lambda *args, **kwargs: self._write(name, args, kwargs)
 
     def close(self) -> None:
@@ -101,7 +113,7 @@ class FaultyStore:
             self._watch(write, "before")
         if fault is not None and fault.moment != "after":
             self._die_in(write, fault)
-        answer = getattr(self._store, method)(*args, **kwargs)
+        answer = attrgetter(method)(self._store)(*args, **kwargs)
         if method == "commit" and self.on_commit is not None:
             self.on_commit()
         if self._watch is not None:
@@ -116,6 +128,17 @@ class FaultyStore:
         if fault.moment == "during":
             break_off(self.connection, self._store, write, fault.statement)
         raise Crash(fault)
+
+
+class _Part:
+    """A part of the store behind the same door."""
+
+    def __init__(self, store: FaultyStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return self._store.method(f"{self._name}.{name}")
 
 
 def break_off(
@@ -137,7 +160,7 @@ def break_off(
     connection.exec_trace = count
     connection.set_commit_hook(refuse)
     try:
-        getattr(store, write.method)(*write.args, **write.kwargs)
+        attrgetter(write.method)(store)(*write.args, **write.kwargs)
     except Crash:
         pass
     finally:

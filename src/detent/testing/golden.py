@@ -9,6 +9,7 @@ replays.
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -174,7 +175,41 @@ def _people(engine: detent.Engine) -> str:
     return instance
 
 
-STORIES: dict[str, Story] = {"flow": _flow, "trouble": _trouble, "people": _people}
+def _steered(engine: detent.Engine) -> str:
+    """Every verb of a person who steers, and what a sequence says of the whole run."""
+    added = [{"type": "step", "id": "own", "handler": "noop"}]
+    instance = engine.start(
+        detent.sequence(
+            "steered",
+            detent.step("m", "self_modify", params={"blocks": added, "position": 0}),
+            detent.step("late", act, delay="1h"),
+            detent.step("f", "fail"),
+            sla={"max_runtime": "90m", "max_step_runtime": "30m"},
+            interceptors={"after_step": {"handler": "log", "params": {"k": 1}}},
+        ),
+        {"n": 1},
+        session="talk",
+        budget={"max_steps": 2},
+    )
+    engine.advance(1_000)
+    engine.inject(instance, [detent.step("more", act), detent.wait("w", signal="go")], position=1)
+    engine.reschedule(instance, 3_600_000)
+    engine.set_state(instance, "paused")
+    engine.set_state(instance, "scheduled", at=dt.timedelta(hours=3))
+    engine.run_until_idle()
+    engine.resume(instance)
+    engine.set_data(instance, {"n": 2})
+    engine.resume_from(instance, "own", data={"k": True}, signals=[{"name": "go"}])
+    engine.run_until_idle()
+    return instance
+
+
+STORIES: dict[str, Story] = {
+    "flow": _flow,
+    "trouble": _trouble,
+    "people": _people,
+    "steered": _steered,
+}
 
 
 def record(name: str) -> Golden:

@@ -133,6 +133,8 @@ def test_two_restricted_day_fields_match_either_and_a_star_makes_both_needed():
         ("*-5 * * * *", "minute"),
         ("٣ * * * *", "minute"),
         ("00001 * * * *", "minute"),
+        ("* * * * \u017fun", "day of week"),
+        ("* * * * \u017fUN#1", "day of week"),
     ],
 )
 def test_a_wrong_field_is_named(text, field):

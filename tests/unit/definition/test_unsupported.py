@@ -10,24 +10,13 @@ from tests.unit.definition.samples import a_sequence, a_step, faults_of
 # shape -> option -> a value of the right form, one of the wrong form, its place and its code
 FORMS = {
     "step": {
-        "queue_name": ("q", 1, "", "type"),
         "fallback_handler": ("log", "", "", "blank"),
         "compensation": ({"x": 1}, float("nan"), "", "number"),
-    },
-    "sequence": {
-        "interceptors": (
-            {"before_step": {"handler": "log"}},
-            {"before_step": {}},
-            ".before_step.handler",
-            "missing",
-        ),
-        "sla": ({"max_runtime": 1.5}, {"max_runtime": "1s"}, ".max_runtime", "type"),
     },
 }
 
 PLACES = {
     "step": ("blocks[0]", lambda options: a_sequence(a_step(**options))),
-    "sequence": ("", lambda options: a_sequence(**options)),
 }
 
 OPTIONS = [(shape, name) for shape, names in UNSUPPORTED.items() for name in names]

@@ -10,11 +10,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from detent.definition import normalize
+from detent.definition import check_blocks, normalize
 from detent.kernel.program import compile_program
 from detent.kernel.spill import unpack
 from detent.kernel.step import Facts, step
 from detent.model.decision import HandlerSpec
+from detent.model.errors import DefinitionError
 from detent.model.inputs import (
     Commanded,
     EffectApplied,
@@ -127,9 +128,22 @@ class World:
             given[f"blob:{need.name}"] = actor.blobs[need.name]
         elif need.kind == "program":
             given[f"program:{need.name}"] = self.programs.get(need.name)
+        elif need.kind == "blocks":
+            given[f"blocks:{need.name}"] = self._checked(actor, need.extra)
         else:
             assert need.kind == "flight"
             given[f"flight:{need.name}"] = self.marks.get(need.name)
+
+    def _checked(self, actor, raw):
+        """Blocks that a step has made, as the runtime has them checked."""
+        try:
+            made = check_blocks(
+                msgspec.json.decode(raw), self.programs[actor.definition].definition
+            )
+        except DefinitionError as error:
+            return {"error": error.message}
+        body = msgspec.json.decode(made.canonical)
+        return {name: body[name] for name in ("blocks", "calendars") if name in body}
 
     def _commit(self, actor, decision):
         actor.body = decision.snapshot

@@ -24,7 +24,7 @@ MOVES = {
 }
 
 # Waits that an input ends: an answer, an outcome, a decision, or a change of what is configured.
-RELEASED = ("signal", "human", "child", "effect", "decision", "cron", "service")
+RELEASED = ("signal", "human", "child", "effect", "decision", "worker", "cron", "service")
 
 
 def journal_of(decision):
@@ -123,12 +123,15 @@ def check_effects(after, decision):
     for order in decision.orders:
         assert order.key in keys or order.key in settled_later(decision), "an order of no effect"
     assert not set(decision.withdrawn) & set(keys)
+    made = [item.effect for item in decision.work]
+    assert set(made) <= {*keys, *decision.called_off}, "a work item of no effect"
+    assert not set(decision.called_off) & set(keys)
     waited = {frame.wait.name for frame in frames_of(after.root) if frame.wait is not None}
     for effect in after.effects:
         if effect.token:
             assert effect.key in waited, f"nobody waits for {effect.node}"
     for frame in frames_of(after.root):
-        if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
+        if frame.wait is not None and frame.wait.kind in ("effect", "decision", "worker"):
             assert frame.wait.name in keys, f"{frame.b} waits for a settled effect"
 
 
@@ -168,7 +171,7 @@ def check_due(after, decision, tick):
     assert len(released) == len(waits), "a wait that nothing can end"
     assert waits or after.effects, "the instance stands and nothing can release it"
     for effect in after.effects:
-        if effect.state != "indeterminate":
+        if effect.state != "indeterminate" and not effect.worker:
             assert effect.deadline is not None or effect.next_try is not None, (
                 "an open effect without any due tick"
             )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from detent.model.inputs import EffectApplied, EffectDoubted, EffectFailed, EffectReconciled
 from tests.unit.kernel import blocks as make
 from tests.unit.kernel.driver import World
-from tests.unit.kernel.invariants import TERMINAL, frames_of
+from tests.unit.kernel.invariants import MOVES, TERMINAL, frames_of
 
 HANDLERS = {
     "plain": {"doubt": "repeatable"},
@@ -180,6 +180,11 @@ def definitions(draw):
         action = draw(st.sampled_from(["pause", "fail", "skip_with_log"]))
         budget = {"max_effects": draw(st.integers(1, 3)), "action": action}
         more["policies"] = [{"kind": "effect_budget", "params": budget}, {"handler": "policy"}]
+    if draw(st.integers(0, 3)) == 0:
+        more["sla"] = {"max_runtime": 500, "max_step_runtime": 300}
+    if draw(st.integers(0, 3)) == 0:
+        moments = ("before_step", "after_step", "on_signal", "on_complete", "on_failure")
+        more["interceptors"] = {each: {"handler": "log"} for each in moments}
     return a_list(draw, name, 3, least=1), more
 
 
@@ -235,6 +240,8 @@ def a_move(draw, world, told):
         "resolve",
         "retry",
         "late",
+        "steer",
+        "steer",
     ]
     match draw(st.sampled_from(kinds)):
         case "time":
@@ -256,6 +263,30 @@ def a_move(draw, world, told):
             decide(draw, world)
         case "late" if told:
             world.tell(draw(st.sampled_from(told)))
+        case "steer":
+            steer(draw, world)
+
+
+def steer(draw, world):
+    """What a person may ask for beside that; much of it is refused."""
+    id = draw(st.sampled_from(list(world.actors)))
+    match draw(st.sampled_from(["set_data", "set_state", "reschedule", "resume_from", "inject"])):
+        case "set_data":
+            world.command("set_data", {"data": {"items": [3]}}, id)
+        case "set_state":
+            state = draw(st.sampled_from(list(MOVES)))
+            later = state == "scheduled" and draw(st.booleans())
+            args = {"state": state, "next_fire_at": world.tick + 20 if later else None}
+            world.command("set_state", args, id)
+        case "reschedule":
+            world.command("reschedule", {"offset_ms": draw(st.sampled_from([-900, 900]))}, id)
+        case "resume_from":
+            block = draw(st.sampled_from(world.programs[world.actors[id].definition].main)).id
+            world.command("resume_from", {"block": block, "data": {"again": True}}, id)
+        case "inject":
+            added = [make.call(f"in{world.count}", "once"), make.noop(f"then{world.count}")]
+            position = draw(st.sampled_from([None, 0, 1]))
+            world.command("inject", {"blocks": added, "position": position}, id)
 
 
 def decide(draw, world):
@@ -328,7 +359,8 @@ def test_whatever_happens_to_whatever_definition_it_never_raises_and_comes_to_re
     blocks, more = made
     world = World(*blocks, handlers=HANDLERS, **more)
     world.define("child", [make.noop("c0"), make.call("c1", "plain"), make.call("c2", "once")])
-    world.start({"items": [1, 2]})
+    budget = data.draw(st.sampled_from([None, None, {"max_steps": 2, "max_total_tokens": 1}]))
+    world.start({"items": [1, 2]}, budget=budget)
     told = []
     for _ in range(data.draw(st.integers(0, 20))):
         a_move(data.draw, world, told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from detent.kernel.cron_words import instant
 from detent.kernel.explain import RESOLUTIONS, explain
 from detent.kernel.recording import Timing
 from detent.kernel.step import Facts, step
@@ -226,3 +227,9 @@ def test_kept_signals_are_listed_until_they_are_taken():
     assert explained(world).signals == ("go",)
     world.apply({})
     assert explained(world).signals == ()
+
+
+def test_an_instant_that_is_no_date_any_more_is_still_told():
+    last = 253_402_300_799_999
+    assert instant(last) == "9999-12-31T23:59:59.999Z"
+    assert instant(last + 1) == "an instant after the year 9999"

@@ -160,7 +160,10 @@ def test_cancel_previous_cancels_what_runs_and_then_starts():
     world.at_ms(HOUR_MS)
     decision = world.at_ms(2 * HOUR_MS)
     first, second = world.children
-    assert [message.id for message in decision.messages] == [f"cancel:{first}", f"start:{second}"]
+    assert [message.id for message in decision.messages] == [
+        f"cancel:{first}:{2 * HOUR_MS}",
+        f"start:{second}",
+    ]
     assert (world.snap(first).state, world.snap(second).state) == ("cancelled", "waiting")
     assert world.kept["running"] == [second]
     assert "skipped_fires" not in world.kept

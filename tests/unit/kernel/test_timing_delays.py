@@ -257,6 +257,43 @@ def test_jitter_never_moves_a_business_day_to_a_day_that_is_none(zone, resolutio
     assert landed == {"2026-03-06", "2026-03-09"}
 
 
+@pytest.mark.req("SEQ-TIM-2")
+def test_jitter_longer_than_a_business_day_is_spread_over_the_whole_of_it():
+    """Friday 13 March, 15:00 in New York, plus or minus two days; it is Friday since 9:00."""
+    hours = [0] * 24
+    for n in range(480):
+        delay = {
+            "fire_at_local": "2026-03-13T15:00:00",
+            "business_days_only": True,
+            "jitter": 2 * DAY_MS,
+        }
+        moment = Moment("2026-03-13T09:00:00", zone=NEW_YORK, delay=delay, id=f"i{n}")
+        day, hour = text_of(moment.delay(), NEW_YORK)[:13].split("T")
+        assert day == "2026-03-13"
+        hours[int(hour)] += 1
+    assert hours[:9] == [0] * 9
+    assert all(16 <= number <= 56 for number in hours[9:])
+
+
+@pytest.mark.req("SEQ-TIM-2")
+@pytest.mark.parametrize(
+    ("zone", "options"),
+    [
+        ("Pacific/Pago_Pago", {}),
+        ("UTC", {"jitter": 3 * DAY_MS}),
+        ("Pacific/Pago_Pago", {"business_days_only": True}),
+    ],
+)
+def test_a_time_beyond_the_year_9999_is_refused_and_the_last_before_it_is_not(zone, options):
+    beyond = {"fire_at_local": "9999-12-31T23:59:59", **options}
+    moments = [Moment(FRIDAY, zone=zone, delay=beyond, id=f"i{n}") for n in range(8)]
+    failures = [each for each in (moment.delay() for moment in moments) if type(each) is Failure]
+    assert {failure.code for failure in failures} == {"calendar.date"}
+    assert len(failures) == 8 or "jitter" in options
+    last = Moment(FRIDAY, delay={"fire_at_local": "9999-12-31T23:59:59"})
+    assert text_of(last.delay()) == "9999-12-31T23:59:59"
+
+
 # facts -------------------------------------------------------------------------------------------
 
 

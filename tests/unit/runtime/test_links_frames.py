@@ -70,13 +70,17 @@ def test_a_batch_is_split_at_the_limit_and_its_controls_come_last():
 
 def test_a_turn_is_split_at_the_limit_and_all_but_the_last_hold_orders_only():
     orders = [order_for("h", "x" * 8, key=f"k{n}") for n in range(3)]
-    decided = Decided(orders=orders, marked=[("k", 1)], recalled=["r"], held="store.full")
+    work = [("charge", "q", "acme")]
+    decided = Decided(
+        orders=orders, marked=[("k", 1)], recalled=["r"], held="store.full", work=work
+    )
     (whole,) = bodies(decided_frames(decided))
     assert decode_decided(whole) == decided
     pieces = [decode_decided(body) for body in bodies(decided_frames(decided, limit=20))]
     assert [[order.key for order in piece.orders] for piece in pieces] == [["k0", "k1"], ["k2"]]
     assert [piece.marked for piece in pieces] == [[], [("k", 1)]]
     assert [piece.held for piece in pieces] == ["store.full", "store.full"]
+    assert [piece.work for piece in pieces] == [[], work]
 
 
 def test_an_error_travels_with_its_code_and_any_other_as_an_unavailable_store():

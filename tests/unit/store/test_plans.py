@@ -9,6 +9,7 @@ from detent.ports.due import DueQuery
 from detent.ports.own import OwnQuery
 from detent.ports.records import RecordQuery
 from detent.ports.store import Page
+from detent.ports.work import Claim
 from detent.store.sqlite import open_store
 from tests.conformance.adapters import NEW
 from tests.conformance.world import World, a_change, an_arrival
@@ -57,7 +58,20 @@ READS = {
     ),
     "count records": lambda store: store.count_records(RecordQuery("session", tenant="acme")),
     "prune records": lambda store: store.prune_records("session", "o-1", 3, 5, 10),
+    "poll": lambda store: store.work.claim(a_claim(tenant="acme")),
+    "poll of all tenants": lambda store: store.work.claim(a_claim()),
+    "poll of a queue": lambda store: store.work.claim(a_claim(queue="q", tenant="acme")),
+    "poll of a queue of all tenants": lambda store: store.work.claim(a_claim(queue="q")),
+    "overdue work": lambda store: store.work.overdue(5, 5),
+    "next lease": lambda store: store.work.next_lease(),
+    "work item": lambda store: store.work.item("work-1"),
+    "work events": lambda store: store.work.events("work-1", 5),
+    "work logs": lambda store: store.work.logs("id-1", 5),
 }
+
+
+def a_claim(**more):
+    return Claim(handler="charge", worker="w", now_ms=0, stale_ms=1_000, **more)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from detent.kernel import ledger, listening
+from detent.kernel import intercept, ledger, listening
 from detent.kernel.blocks import retry
 from detent.kernel.bounds import too_large
 from detent.kernel.failure import Failure
@@ -37,6 +37,8 @@ def finish(run: Run, node: Node, frame: Frame, path: str, result: Any, *, merge:
         run.entries.append(("step.executed", path))
     else:
         run.entries.append(("step.executed", path, {"output": result}))
+    if run.program.interceptors:
+        intercept.after_step(run, node.id)
     return DONE
 
 
@@ -110,7 +112,7 @@ def breach(run: Run, node: Node, frame: Frame, path: str) -> int:
 def disown(run: Run, frame: Frame) -> None:
     """Withdraw the call a frame waits for, or let it be settled unwanted."""
     listening.leave(run, frame)
-    if frame.wait is not None and frame.wait.kind in ("effect", "decision"):
+    if frame.wait is not None and frame.wait.kind in ("effect", "decision", "worker"):
         effect = run.effect(frame.wait.name)
         if effect is not None:
             ledger.release(run, effect)

@@ -3,7 +3,10 @@
 It stands with the tick of its next fire as due tick, so a schedule sleeps like anything else. The
 id of what a fire starts derives from the schedule and the fire's instant, and the start leaves in
 the commit that moves the schedule on: whatever crashes, a fire happens once. What it started tells
-its end to the parent token 0, which belongs to no wait.
+its end, and a retry after it, to the parent token 0, which belongs to no wait.
+
+The inputs of a turn come before its fires, also those that are overdue (`step`): a schedule that is
+disabled or deleted starts nothing any more, and what it would have started counts as skipped.
 """
 
 from __future__ import annotations
@@ -22,12 +25,20 @@ from detent.model import limits
 from detent.model.decision import Birth, Message
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
-from detent.model.inputs import ChildEnded, Parent, SignalReceived, Started, encode_input
+from detent.model.inputs import (
+    ChildEnded,
+    ChildRetried,
+    Parent,
+    SignalReceived,
+    Started,
+    encode_input,
+)
 from detent.model.labels import labels_of
 from detent.model.snapshot import Frame
 
 TOKEN = 0  # of the parent in what a schedule starts
 _SETTINGS = ("cron_expr", "timezone", "overlap_policy", "missed_policy", "missed_limit")
+_TIMES = ("cron_expr", "timezone", "enabled")
 
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -64,26 +75,40 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 
 def configure(run: Run, frame: Frame, verb: str, args: dict[str, Any]) -> Any:
-    """Change settings of the schedule; its next fire is then after now."""
+    """Change settings of the schedule; its next fire is then after now.
+
+    What is due by now was promised by the old settings. A pause holds it back, and a change that
+    leaves the times as they are leaves it for the end of the pause.
+    """
     if verb != "cron.update":
         raise RequestError("request.invalid", f"a schedule knows cron.update; got {verb!r}")
     check(args)
     cron = read_cron(run.snapshot.kv)
     path = run.program.nodes[frame.b].id
-    if cron.enabled and not _paused(run):
-        _fire(run, path, cron)  # what is due at this very tick was promised
+    retimed = any(args[name] != getattr(cron, name) for name in _TIMES if name in args)
+    left = not retimed and _paused(run) and _is_due(run, cron)
+    if args.get("enabled") is False:
+        _drop(run, path, cron, "disabled")
+    elif not _paused(run):
+        _release(run, path, cron)
+        _fire(run, path, cron)
+    elif retimed:
+        _drop(run, path, cron, "changed")
     for name, value in args.items():
         setattr(cron, name, value)
     if cron.held_fire_at is not None and (cron.overlap_policy != "buffer_one" or not cron.enabled):
         _skip(run, path, cron, cron.held_fire_at, "changed")
         cron.held_fire_at = None
     cron.updated_at = run.now_ms()
-    _arm(run, frame, path, cron)
+    if left:
+        run.snapshot.kv = kept_cron(cron)
+    else:
+        _arm(run, frame, path, cron)
     return {"next_fire_at": cron.next_fire_at}
 
 
 def child_ended(run: Run, told: ChildEnded, index: int) -> None:
-    """An instance it started has ended: a fire that is held may start now."""
+    """An instance it started has ended: a fire that is held may start after this turn's inputs."""
     root = run.snapshot.root
     frame = root.lanes[0].open if root is not None and root.lanes else None
     cron = read_cron(run.snapshot.kv) if frame is not None else None
@@ -93,14 +118,30 @@ def child_ended(run: Run, told: ChildEnded, index: int) -> None:
         return
     path = run.program.nodes[frame.b].id
     cron.running.remove(told.child)
+    cron.stopping = [child for child in cron.stopping if child != told.child]
     run.note("cron.ended", path, {"child": told.child, "state": told.state})
-    if not _paused(run):
-        _release(run, path, cron)
+    if cron.held_fire_at is not None and not cron.running and frame.wait is not None:
+        frame.wait.due = run.tick
+    run.snapshot.kv = kept_cron(cron)
+
+
+def child_retried(run: Run, told: ChildRetried) -> None:
+    """An instance it started had failed and runs again: it counts until it ends once more."""
+    cron = read_cron(run.snapshot.kv)
+    cron.running = [child for child in cron.running if child != told.child]
+    _track(cron, told.child)
+    run.note("cron.retried", "", {"child": told.child})
     run.snapshot.kv = kept_cron(cron)
 
 
 def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
-    """It ends at once; what it started goes on."""
+    """It ends at once; what it started goes on, and what is due or held starts no more."""
+    cron = read_cron(run.snapshot.kv)
+    _drop(run, path, cron, "deleted")
+    if cron.held_fire_at is not None:
+        _skip(run, path, cron, cron.held_fire_at, "deleted")
+    cron.next_fire_at = cron.held_fire_at = None
+    run.snapshot.kv = kept_cron(cron)
     return True
 
 
@@ -126,6 +167,14 @@ def _fire(run: Run, path: str, cron: Cron) -> None:
         _skip(run, path, cron, cron.next_fire_at, "missed", due.dropped)
     for fire in due.fires:
         _carry_out(run, path, cron, fire, last=fire == due.fires[-1])
+
+
+def _drop(run: Run, path: str, cron: Cron, why: str) -> None:
+    """Count every fire whose time has come as skipped."""
+    due = due_fires(run, cron)
+    count = len(due.fires) + due.dropped
+    if count:
+        _skip(run, path, cron, cron.next_fire_at, why, count)
 
 
 def _carry_out(run: Run, path: str, cron: Cron, fire: int, *, last: bool) -> None:
@@ -159,20 +208,30 @@ def _start(run: Run, path: str, cron: Cron, fire: int) -> None:
         run.note("cron.failed", path, {"fire_ms": fire, "why": cron.last_error})
         return
     if cron.overlap_policy == "cancel_previous":
-        _cancel_running(run, cron)
+        _cancel_running(run, cron, fire)
     child = derived_id(run.snapshot.tenant, "cron", f"{cron.id}:{fire}")
     _send_start(run, path, cron, child, target)
-    cron.running = [*cron.running, child][-limits.CRON_TRACKED :]
+    _track(cron, child)
     cron.fires += 1
     cron.last_triggered_at = run.now_ms()
     run.note("cron.fired", path, {"fire_ms": fire, "child": child, "definition": target})
 
 
-def _cancel_running(run: Run, cron: Cron) -> None:
+def _cancel_running(run: Run, cron: Cron, fire: int) -> None:
+    """Ask what runs to end; it counts until it has, which may take what it protects a while."""
     for child in cron.running:
-        told = SignalReceived(name="cancel", id=f"cancel:{child}", sender=run.snapshot.id)
-        run.messages.append(Message(id=told.id, to=child, body=encode_input(told)))
-    cron.running = []
+        if child not in cron.stopping:
+            told = SignalReceived(
+                name="cancel", id=f"cancel:{child}:{fire}", sender=run.snapshot.id
+            )
+            run.messages.append(Message(id=told.id, to=child, body=encode_input(told)))
+    cron.stopping = list(cron.running)
+
+
+def _track(cron: Cron, child: str) -> None:
+    """Follow the newest instances to their end."""
+    cron.running = [*cron.running, child][-limits.CRON_TRACKED :]
+    cron.stopping = [each for each in cron.stopping if each != child and each in cron.running]
 
 
 def _send_start(run: Run, path: str, cron: Cron, child: str, target: str) -> None:
@@ -211,6 +270,10 @@ def _skip(run: Run, path: str, cron: Cron, fire: int | None, why: str, count: in
     cron.last_skipped_at = run.now_ms()
     detail: dict[str, Any] = {"fire_ms": fire, "why": why}
     run.note("cron.skipped", path, detail if count == 1 else {**detail, "count": count})
+
+
+def _is_due(run: Run, cron: Cron) -> bool:
+    return cron.next_fire_at is not None and cron.next_fire_at <= run.now_ms()
 
 
 def _paused(run: Run) -> bool:

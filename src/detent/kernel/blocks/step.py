@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
-from detent.expression import Scope, Template
-from detent.kernel import ledger, listening, policy, timing
-from detent.kernel.blocks import passage, person
+from detent.kernel import alerts, budget, intercept, ledger, listening, policy, timing
+from detent.kernel.blocks import passage, person, seeing, worker
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
-from detent.kernel.bounds import rendered, too_large
+from detent.kernel.bounds import too_large
 from detent.kernel.builtin import MOVES, Moved, Result
 from detent.kernel.failure import Failure
-from detent.kernel.orders import visible_data
 from detent.kernel.program import Node
 from detent.kernel.run import Run, encode
 from detent.kernel.walk import DONE, WAIT
@@ -38,12 +34,14 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
         try:
             if isinstance(node.when, ExpressionError):
                 raise node.when
-            wanted = node.when.test(_scope(run, node)) if block.when else False
+            wanted = node.when.test(seeing.scope_of(run, node)) if block.when else False
         except ExpressionError as error:
-            return give_up(run, node, path, _expression_failure(error))
+            return give_up(run, node, path, seeing.failure_of(error))
         if not wanted:
             run.note("step.skipped", path, {"why": "when"})
             return DONE
+    if run.program.sla is not None:
+        alerts.arm(run, frame)
     if block.deadline is not None:
         frame.deadline = run.after(block.deadline)
     if block.delay is not None:
@@ -84,9 +82,12 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         return _escalated(run, node, frame, path)
     if why == "failed":
         passage.close_after(run, frame, value)
+        pause = worker.pause_ms(run, node, frame, path, value)
+        if pause is not None:
+            return _act(run, node, frame, path, pause)
         return failed(run, node, frame, path, value)
     frame.phase = APPLIED
-    return finish(run, node, frame, path, value, merge=run.handler(node.block.handler).merge)
+    return finish(run, node, frame, path, value, merge=worker.spec(run, node).merge)
 
 
 def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
@@ -127,6 +128,9 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
     if run.held:
         frame.phase = "held"
         return WAIT
+    if run.snapshot.budget is not None and budget.exceeded(run, path):
+        frame.phase = "held"
+        return WAIT
     if run.snapshot.policies:
         acting = node.block.handler not in MOVES
         index, verdict = policy.judge(run, path, frame.n, acting)
@@ -146,7 +150,7 @@ def _pass(run: Run, node: Node, frame: Frame, path: str) -> int:
     block = node.block
     if block.send_window is None and not node.limits and node.pool is run.program.pool is None:
         return _act(run, node, frame, path)
-    if node.cache_key is not None and _known(run, node, frame):
+    if node.cache_key is not None and seeing.known(run, node, frame):
         return _act(run, node, frame, path)
     stands = passage.clear(run, node, frame, path)
     return _act(run, node, frame, path) if stands is None else stands
@@ -285,26 +289,31 @@ def _escalated(run: Run, node: Node, frame: Frame, path: str) -> int:
     return DONE
 
 
-def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
+def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> int:
     block = node.block
     frame.phase = "act"
     frame.attempt += 1
+    if run.program.interceptors and frame.attempt == 1:
+        intercept.before_step(run, node.id)
     run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
     resource = frame.granted["key"] if frame.granted else ""
     if resource:
         run.snapshot.runtime["resource_key"] = resource
     try:
         if node.cache_key is not None:
-            cached = _cached(run, node, frame)
+            cached = seeing.cached(run, node, frame)
             if cached is not None:
                 run.note("step.cached", path)
                 return finish(run, node, frame, path, cached[0], merge=False)
-        params = _params(run, node)
+        params = seeing.params_of(run, node)
     except ExpressionError as error:
-        return give_up(run, node, path, _expression_failure(error))
+        return give_up(run, node, path, seeing.failure_of(error))
     move = MOVES.get(block.handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
+    would = worker.preview(run, node, params)
+    if would is not None:
+        return finish(run, node, frame, path, would, merge=False)
     request = node.table if node.table is not None else encode(params)
     if len(request) > limits.PAYLOAD_BYTES:
         return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
@@ -321,6 +330,8 @@ def _act(run: Run, node: Node, frame: Frame, path: str) -> int:
             frame.attempt,
             block.timeout,
             resource,
+            block.queue_name or "",
+            pause_ms,
         ),
         frame,
     )
@@ -340,52 +351,3 @@ def _moved(run: Run, node: Node, frame: Frame, path: str, result: Result) -> int
     frame.v = {**(frame.v or {}), "slept": result.output}
     run.wait(frame, path, "sleep", run.after(result.duration_ms))
     return WAIT
-
-
-# parts -------------------------------------------------------------------------------------------
-
-
-def _scope(run: Run, node: Node) -> Scope:
-    access = node.block.context_access
-    scope = run.scope()
-    if access is None:
-        return scope
-    return replace(
-        scope,
-        data=visible_data(scope.data, access),
-        config=scope.config if access.config else None,
-        runtime=scope.runtime if access.runtime else None,
-    )
-
-
-def _params(run: Run, node: Node) -> Any:
-    template = node.params
-    if template is None:
-        return None
-    if isinstance(template, ExpressionError):
-        raise template
-    return node.block.params if template.constant else rendered(template, _scope(run, node))
-
-
-def _cached(run: Run, node: Node, frame: Frame) -> tuple[Any] | None:
-    if isinstance(node.cache_key, ExpressionError):
-        raise node.cache_key
-    value = (
-        rendered(node.cache_key, _scope(run, node)) if isinstance(node.cache_key, Template) else ""
-    )
-    key = value if isinstance(value, str) else encode(value).decode()
-    if key in run.snapshot.cache:
-        return (run.snapshot.cache[key],)
-    frame.v = {"cache": key}
-    return None
-
-
-def _known(run: Run, node: Node, frame: Frame) -> bool:
-    try:
-        return _cached(run, node, frame) is not None
-    except ExpressionError:
-        return True  # it fails in the stage that acts, with its own words
-
-
-def _expression_failure(error: ExpressionError) -> Failure:
-    return Failure(message=error.message, kind="expression", code=error.code)

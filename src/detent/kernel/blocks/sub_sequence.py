@@ -107,6 +107,8 @@ def _send_start(run: Run, child: str, target: str, data: Any, parent: Parent) ->
         parent=parent,
         dry_run=snapshot.dry_run,
         auto_approve=snapshot.auto_approve,
+        session=snapshot.session,
+        budget=snapshot.budget,
         seed=snapshot.seed,
         id=f"start:{child}",
     )

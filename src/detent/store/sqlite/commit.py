@@ -23,6 +23,7 @@ from detent.store.sqlite.flights import delete_flights, insert_marks, insert_tom
 from detent.store.sqlite.gates import write_gates
 from detent.store.sqlite.inbox import insert_arrivals, take_arrivals, taken_rows
 from detent.store.sqlite.statements import ManyRows, transaction
+from detent.store.sqlite.work_rows import write_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,6 +221,8 @@ def _effect_rows(connection: apsw.Connection, commit: Commit) -> list[str]:
         connection.execute(_INSERT_BLOB, blob)
     if commit.gate_rows or commit.gate_dues:
         write_gates(connection, commit.gate_rows, commit.gate_dues)
+    if commit.work or commit.called_off:
+        write_work(connection, commit)
     if commit.seal is not None:
         connection.execute(_INSERT_SEAL, commit.seal)
     return marked

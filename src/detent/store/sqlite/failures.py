@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
 import apsw
 
 from detent.model.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # A write the operating system did not take: as for SQLITE_FULL, room or quota is what is missing.
 _WRITE_FAILED = frozenset(
@@ -39,6 +48,19 @@ def translate(error: apsw.Error) -> StoreError:
             "store.refused", f"SQLite cannot store a row of the transaction ({said})", sqlite=said
         )
     return StoreError("store.unavailable", f"SQLite could not do it ({said})", sqlite=said)
+
+
+def translated(method: Callable[P, R]) -> Callable[P, R]:
+    """Let no error of SQLite out of the adapter."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    return call
 
 
 def extended_code(error: apsw.Error) -> int:

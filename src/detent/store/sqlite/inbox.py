@@ -75,6 +75,12 @@ def enqueue(
     return [left.pop(arrival.id, False) for arrival in arrivals], wakes
 
 
+def leave(connection: apsw.Connection, arrival: NewArrival) -> list[str]:
+    """Leave one arrival inside a transaction; whom to wake when it is committed."""
+    insert_arrivals(connection, (arrival,))
+    return [row[0] for row in _WAKES.fetch(connection, (arrival.p,))]
+
+
 def insert_arrivals(connection: apsw.Connection, arrivals: Sequence[NewArrival]) -> list[str]:
     """Insert or nothing, inside a transaction: the ids that were new."""
     flat: list[Any] = []

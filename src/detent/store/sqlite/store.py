@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from detent.store.sqlite import catalogue, gates, inbox, listing, own, ownership, readiness, views
+from detent.store.sqlite import (
+    catalogue,
+    gates,
+    inbox,
+    listing,
+    own,
+    ownership,
+    readiness,
+    views,
+    work_rows,
+)
 from detent.store.sqlite import flights as flight_rows
 from detent.store.sqlite import records as record_rows
 from detent.store.sqlite.checkpoint import Checkpointer
 from detent.store.sqlite.commit import commit_turn
-from detent.store.sqlite.failures import translate
+from detent.store.sqlite.failures import translated
 from detent.store.sqlite.wake import Waker
+from detent.store.sqlite.work import SqliteWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,23 +46,9 @@ if TYPE_CHECKING:
     )
     from detent.store.sqlite.lock import StoreLock
 
+
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def _translated(
-    method: Callable[Concatenate[SqliteStore, P], R],
-) -> Callable[Concatenate[SqliteStore, P], R]:
-    """Let no error of SQLite out of the adapter."""
-
-    @wraps(method)
-    def call(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(self, *args, **kwargs)
-        except apsw.Error as error:
-            raise translate(error) from error
-
-    return call
 
 
 def _handed(
@@ -59,12 +56,10 @@ def _handed(
 ) -> Callable[Concatenate[SqliteStore, P], R]:
     """The method that hands its arguments over to a function of a connection."""
 
+    @translated
     @wraps(function)
     def call(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(self._connection, *args, **kwargs)
-        except apsw.Error as error:
-            raise translate(error) from error
+        return function(self._connection, *args, **kwargs)
 
     return call
 
@@ -72,7 +67,7 @@ def _handed(
 class SqliteStore:
     """One open connection to a store, used by one thread."""
 
-    __slots__ = ("_checkpointer", "_connection", "_lock", "_meta", "_waker")
+    __slots__ = ("_checkpointer", "_connection", "_lock", "_meta", "_waker", "_work")
 
     def __init__(self, connection: apsw.Connection, meta: Meta, lock: StoreLock | None) -> None:
         self._connection = connection
@@ -80,6 +75,7 @@ class SqliteStore:
         self._lock = lock  # None for a store in memory, which no other process can reach
         self._checkpointer: Checkpointer | None = None
         self._waker = Waker()
+        self._work = SqliteWork(connection, self._waker)
 
     def meta(self) -> Meta:
         """What is fixed in the store."""
@@ -87,7 +83,7 @@ class SqliteStore:
 
     # owning
 
-    @_translated
+    @translated
     def acquire(
         self, owner: Owner, partitions: Iterable[int], now_ms: int, lease_until_ms: int
     ) -> list[Partition]:
@@ -98,7 +94,7 @@ class SqliteStore:
             self._checkpointer = Checkpointer(self._connection)
         return taken
 
-    @_translated
+    @translated
     def hold_lock(self) -> int:
         """Take the OS lock before any partition, for writers that share it by this descriptor.
 
@@ -111,97 +107,97 @@ class SqliteStore:
             ownership.hold(self._connection, self._lock)
         return self._lock.descriptor
 
-    @_translated
+    @translated
     def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
         """Move the lease of all (p, fence_epoch) pairs to the owner's, or of none."""
         return ownership.renew(self._connection, owner, fences, tick)
 
-    @_translated
+    @translated
     def release(self, owner: str) -> None:
         """Give up every partition of the owner."""
         ownership.release(self._connection, self._lock, owner)
 
-    @_translated
+    @translated
     def owners(self) -> list[Owner]:
         """All owners, by id."""
         return ownership.owners(self._connection)
 
-    @_translated
+    @translated
     def partitions(self) -> list[Partition]:
         """All partitions, by number."""
         return ownership.partitions(self._connection)
 
     # the turn
 
-    @_translated
+    @translated
     def arrivals(self, partitions: Sequence[int], limit: int, after: str = "") -> list[Arrival]:
         """What waits to be taken, shared between the tenants, of each in its order."""
         return inbox.arrivals(self._connection, self._here(partitions), limit, after)
 
-    @_translated
+    @translated
     def stretches(self, partitions: Sequence[int]) -> list[Stretch]:
         """Every stretch with its earliest due tick, by tenant and priority."""
         return readiness.stretches(self._connection, self._here(partitions))
 
-    @_translated
+    @translated
     def due(
         self, partitions: Sequence[int], tick: int, queries: Sequence[DueQuery]
     ) -> list[DuePage]:
         """What is due of each stretch asked for, by due tick and id."""
         return readiness.due(self._connection, self._here(partitions), tick, queries)
 
-    @_translated
+    @translated
     def next_due(self, partitions: Sequence[int]) -> int | None:
         """The earliest due tick of all waiting instances."""
         return min((stretch.due for stretch in self.stretches(partitions)), default=None)
 
-    @_translated
+    @translated
     def any_due(self, partitions: Sequence[int]) -> bool:
         """Whether a user's instance has a due tick."""
         return readiness.any_due(self._connection, self._here(partitions))
 
-    @_translated
+    @translated
     def busy(self, partitions: Sequence[int], after: int, limit: int) -> list[int]:
         """Numbers of instances with open effects, by n."""
         return readiness.busy(self._connection, self._here(partitions), after, limit)
 
-    @_translated
+    @translated
     def load(self, ids: Sequence[str]) -> dict[str, Loaded]:
         """The instances that exist, by id."""
         return readiness.load(self._connection, ids)
 
-    @_translated
+    @translated
     def load_numbers(self, numbers: Sequence[int]) -> list[Loaded]:
         """The instances that exist, in the order asked for."""
         return readiness.load_numbers(self._connection, numbers)
 
-    @_translated
+    @translated
     def flights(self, effects: Sequence[str]) -> dict[str, Flight]:
         """The marks and tombstones there are, by effect."""
         return flight_rows.flights(self._connection, effects)
 
-    @_translated
+    @translated
     def gate_rows(self, tenant: str) -> list[GateRow]:
         """Everything stored of a tenant's gate."""
         return gates.gate_rows(self._connection, tenant)
 
-    @_translated
+    @translated
     def gate_dues(self, partitions: Sequence[int]) -> list[GateDue]:
         """The gates of these partitions that have a due tick."""
         return gates.gate_dues(self._connection, self._here(partitions))
 
-    @_translated
+    @translated
     def verdict(self, arrival: str) -> tuple[bool, Verdict | None]:
         """(known, verdict) of one arrival id."""
         found = inbox.verdicts(self._connection, (arrival,))
         return arrival in found, found.get(arrival)
 
-    @_translated
+    @translated
     def verdicts(self, arrivals: Sequence[str]) -> dict[str, Verdict | None]:
         """The known ones of many arrival ids, with their verdicts once they are taken."""
         return inbox.verdicts(self._connection, arrivals)
 
-    @_translated
+    @translated
     def commit(self, commit: Commit) -> Committed:
         """Make a turn durable, or raise with nothing changed."""
         committed = commit_turn(self._connection, commit)
@@ -210,7 +206,12 @@ class SqliteStore:
 
     # from any process
 
-    @_translated
+    @property
+    def work(self) -> SqliteWork:
+        """The work items for external workers."""
+        return self._work
+
+    @translated
     def enqueue(self, arrivals: Sequence[NewArrival], tick: int) -> list[bool]:
         """Leave arrivals (and births) in one transaction, then wake their owners."""
         left, wakes = inbox.enqueue(self._connection, arrivals, tick)
@@ -218,17 +219,19 @@ class SqliteStore:
         self._shorten_wal()
         return left
 
-    @_translated
+    @translated
     def mark(self, flights: Sequence[Flight]) -> list[str]:
         """Start marks in a transaction of their own: the keys that were won."""
         won = flight_rows.mark(self._connection, flights)
         self._shorten_wal()
         return won
 
-    @_translated
+    @translated
     def forget(self, before_tick: int, limit: int) -> int:
-        """Remove taken arrivals and tombstones older than the tick."""
+        """Remove taken arrivals, tombstones and ended work items older than the tick."""
+        before_ms = self._meta.epoch_ms + before_tick * self._meta.resolution_ms
         gone = inbox.forget(self._connection, before_tick, limit)
+        gone += work_rows.forget(self._connection, before_ms, limit)
         return gone + flight_rows.forget(self._connection, before_tick, limit)
 
     # catalogue
@@ -284,12 +287,12 @@ class SqliteStore:
 
         self._connection.set_commit_hook(pass_by)
 
-    @_translated
+    @translated
     def checkpoint(self) -> None:
         """Copy the whole WAL into the file and empty it; for backups and tests."""
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    @_translated
+    @translated
     def close(self) -> None:
         """Close the connection and free the lock; twice is as good as once."""
         if self._checkpointer is not None:

@@ -1,0 +1,42 @@
+"""Steps of external workers: how they are retried, and what a dry run says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detent.kernel.blocks import retry
+from detent.kernel.failure import Failure
+from detent.kernel.program import Node
+from detent.kernel.run import Run
+from detent.kernel.work import spec_of
+from detent.model.decision import HandlerSpec
+from detent.model.snapshot import Frame
+
+
+def spec(run: Run, node: Node) -> HandlerSpec:
+    """What is known of who performs a step."""
+    return spec_of(run, node.block.handler, node.block.queue_name or "")
+
+
+def preview(run: Run, node: Node, params: Any) -> dict[str, Any] | None:
+    """The output of a worker's step in a dry run, which hands nothing out; else None."""
+    if not run.snapshot.dry_run or not spec(run, node).worker:
+        return None
+    return {"dry_run": True, "handler": node.block.handler, "would": params}
+
+
+def pause_ms(run: Run, node: Node, frame: Frame, path: str, failure: Failure) -> int | None:
+    """The backoff of a next attempt that workers may know of at once, noted as a retry.
+
+    None where there is no next attempt, and where it must ask again before it acts: of policies,
+    windows and the gate it is known only then what they say, and a held instance acts later.
+    """
+    block = node.block
+    asks = run.snapshot.policies or block.send_window is not None or node.limits or node.pool
+    if run.held or asks or run.program.pool is not None or not spec(run, node).worker:
+        return None
+    pause = retry.backoff_ms(run, node, frame, path, failure)
+    if pause is not None:
+        run.note("error.occurred", path, {"message": failure.message, "kind": failure.kind})
+        run.note("error.retried", path, {"attempt": frame.attempt + 1})
+    return pause
