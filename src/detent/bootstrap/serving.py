@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from detent.bootstrap.desk import EngineDesk
 from detent.bootstrap.engine import Engine
+from detent.bootstrap.freshness import keep_fresh, no_client
 from detent.model.errors import StoreError
 from detent.web.api.access import Access
 from detent.web.api.app import Api
@@ -24,7 +25,7 @@ from detent.web.api.tables import all_routes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from detent.web.api.call import Principal
+    from detent.service.refreshing import Post
 
 BACKLOG = 2_048
 _KEEP_ALIVE_S = 30
@@ -41,18 +42,24 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
 
 
 def serve(
-    engine: Engine, settings: ServeSettings, ready: Callable[[str], None] = lambda _url: None
+    engine: Engine,
+    settings: ServeSettings,
+    ready: Callable[[str], None] = lambda _url: None,
+    post: Post = no_client,
 ) -> None:
     """Answer requests until a signal asks to stop; then finish what was begun."""
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    with Server(engine, settings) as server, loops as runner:
+    with Server(engine, settings, post) as server, loops as runner:
         runner.run(_until_signal(server, ready))
 
 
 class Server:
-    """An engine behind a listening socket; `run` it on an event loop, `stop` it from anywhere."""
+    """An engine behind a listening socket; `run` it on an event loop, `stop` it from anywhere.
 
-    def __init__(self, engine: Engine, settings: ServeSettings) -> None:
+    `post` sends a form to the provider of a token that is to be refreshed.
+    """
+
+    def __init__(self, engine: Engine, settings: ServeSettings, post: Post = no_client) -> None:
         check_exposure(settings)
         self._listening = listen(settings.host, settings.port)
         host, port = self._listening.getsockname()[:2]
@@ -60,10 +67,16 @@ class Server:
         self._desk = EngineDesk(engine)
         self.api = make_api(self._desk, settings.api)
         self._server = _Server(_config(self.api))
+        self._post = post
 
     async def run(self) -> None:
         """Answer requests until told to stop; requests under way are answered first."""
-        await self._server.serve(sockets=[self._listening])
+        refreshing = asyncio.create_task(keep_fresh(self._desk, self._post))
+        try:
+            await self._server.serve(sockets=[self._listening])
+        finally:
+            refreshing.cancel()
+            await asyncio.wait([refreshing])
 
     def stop(self) -> None:
         """Take no more requests."""
@@ -96,7 +109,7 @@ def _config(api: Api) -> uvicorn.Config:
 def make_api(desk: EngineDesk, settings: ApiSettings) -> Api:
     """The API over a desk."""
     told = ApiSettings(**{**_plain(settings), "version": version("detent")})
-    return Api(desk, told, Access(told, _nobody, _nothing), all_routes())
+    return Api(desk, told, Access(told, desk), all_routes())
 
 
 def check_exposure(settings: ServeSettings) -> None:
@@ -144,11 +157,3 @@ async def _until_signal(server: Server, ready: Callable[[str], None]) -> None:
 
 def _plain(settings: ApiSettings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in settings.__struct_fields__}
-
-
-async def _nobody(_secret: str) -> Principal | None:
-    return None
-
-
-def _nothing(_capabilities: tuple[str, ...], _method: str, _path: str) -> bool:
-    return False

@@ -14,6 +14,7 @@ from detent.bootstrap.server_settings import ServerSettings, load_settings, with
 from detent.bootstrap.serving import ServeSettings, check_exposure, serve
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared
 from detent.cli.sources import load_module
+from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
 from detent.web.api.settings import ApiSettings
 
@@ -60,6 +61,7 @@ def serve_settings(settings: ServerSettings) -> ServeSettings:
     api = ApiSettings(
         api_key=settings.api_key,
         require_tenant_header=settings.require_tenant_header,
+        internal_urls=settings.allow_internal_urls,
         environment=settings.env_label,
         color=settings.env_color,
     )
@@ -78,8 +80,18 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         allowed_internal_hosts=settings.allowed_internal_hosts,
         webhooks=[{"url": url} for url in settings.webhook_urls],
         webhook_delivery={"secrets": [settings.webhook_secret]} if settings.webhook_secret else {},
+        vault_key=vault_key(settings),
         turns=WriterSettings(tick_interval_ms=settings.tick_interval_ms),
     )
+
+
+def vault_key(settings: ServerSettings) -> str | None:
+    """The key that seals secrets, or the file that holds it."""
+    if settings.encryption_key and settings.encryption_key_file:
+        raise RequestError(
+            "vault.key", "give encryption_key or encryption_key_file; both were given"
+        )
+    return settings.encryption_key or settings.encryption_key_file or None
 
 
 def _greet(url: str, settings: ServerSettings) -> None:

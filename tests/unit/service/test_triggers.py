@@ -13,7 +13,13 @@ import pytest
 
 from detent.model import limits
 from detent.ports.records import RecordQuery
-from detent.service.inbound import Call, PeerRates, accept_webhook, verify_webhook
+from detent.service.inbound import (
+    Call,
+    PeerRates,
+    accept_webhook,
+    instance_of,
+    verify_webhook,
+)
 from detent.service.triggers import (
     NewTrigger,
     create_trigger,
@@ -26,7 +32,16 @@ from detent.service.triggers import (
     reseal_triggers,
 )
 from detent.service.vault import Safe, Vault
-from tests.unit.service.shelf import KEY, NO_VAULT, NOW, SAFE, a_store, define, refusal
+from tests.unit.service.shelf import (
+    KEY,
+    NO_VAULT,
+    NOW,
+    SAFE,
+    a_store,
+    define,
+    instances,
+    refusal,
+)
 
 pytestmark = pytest.mark.req("SEQ-WHK-2")
 NONCE = "n-0123456789abcdef"
@@ -240,6 +255,12 @@ def receive(store, call, slug="hello", now_ms=NOW):
     return accept_webhook(store, verify_webhook(store, SAFE, slug, call, now_ms), now_ms)
 
 
+def take(store, call, slug="hello"):
+    """Receive a call and start what it starts."""
+    receive(store, call, slug)
+    instances(store, instance_of(verify_webhook(store, SAFE, slug, call, NOW)))
+
+
 def refused(store, call, code="trigger.refused", **more):
     before = store.count_records(RecordQuery("trigger_nonce"))
     message = refusal(code, receive, store, call, **more)
@@ -322,7 +343,7 @@ def test_a_signature_that_is_missing_or_of_anything_else_is_refused(store):
 def test_a_call_that_was_taken_is_not_taken_again(store):
     create(store, secret="s3cret")
     create(store, "other", secret="s3cret")
-    receive(store, a_call())
+    take(store, a_call())
     assert "used before" in refused(store, a_call())
     assert "used before" in refused(store, a_call(body=b"{}"))
     assert receive(store, a_call(), slug="other")
@@ -332,7 +353,7 @@ def test_a_call_that_was_taken_is_not_taken_again(store):
 def test_a_nonce_is_kept_as_long_as_its_timestamp_could_be_taken(store):
     create(store, secret="s3cret")
     early = a_call(stamp=NOW // 1000 + 60)
-    receive(store, early)
+    take(store, early)
     last_ms = NOW + 360_000
     receive(store, a_call(stamp=last_ms // 1000, nonce="next-0123456789abcdef"), now_ms=last_ms)
     assert "used before" in refused(store, early, now_ms=last_ms)
@@ -343,10 +364,29 @@ def test_a_nonce_is_kept_as_long_as_its_timestamp_could_be_taken(store):
     assert [each.id.partition("\n")[2][:4] for each in kept] == ["next", "last"]
 
 
-def test_a_body_that_is_no_json_is_invalid_and_its_nonce_is_used_up(store):
+def test_a_call_whose_start_was_lost_may_come_again_and_starts_the_same_instance(store):
+    create(store, secret="s3cret")
+    create(store, "other", secret="s3cret")
+    ids = [
+        instance_of(verify_webhook(store, SAFE, slug, call, NOW))
+        for slug, call in (
+            ("hello", a_call()),
+            ("hello", a_call()),
+            ("hello", a_call(nonce=NONCE + "2")),
+            ("other", a_call()),
+        )
+    ]
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+    assert receive(store, a_call()) == receive(store, a_call())
+    take(store, a_call())
+    assert "used before" in refused(store, a_call())
+
+
+def test_a_body_that_is_no_json_is_invalid(store):
     create(store, secret="s3cret")
     refusal("payload.invalid", receive, store, a_call(b"n=1"))
-    assert "used before" in refused(store, a_call(b"n=1"))
+    assert receive(store, a_call(b"1", nonce=NONCE + "2")).request.data == 1
 
 
 def test_a_body_that_is_too_large_is_refused_before_anything_is_computed(store):
@@ -355,10 +395,11 @@ def test_a_body_that_is_too_large_is_refused_before_anything_is_computed(store):
     refused(store, a_call(body), "payload.too_large")
 
 
-def test_of_many_that_bring_the_same_call_one_is_taken(tmp_path):
+def test_of_many_that_bring_a_call_again_none_is_taken(tmp_path):
     first = a_store(tmp_path / "store.db")
     define(first, "greet")
     create(first, secret="s3cret")
+    take(first, a_call())
     outcomes = []
 
     def send():
@@ -375,7 +416,7 @@ def test_of_many_that_bring_the_same_call_one_is_taken(tmp_path):
     for thread in threads:
         thread.join()
     first.close()
-    assert sorted(outcomes) == ["hello", *["trigger.refused"] * 7]
+    assert outcomes == ["trigger.refused"] * 8
 
 
 def test_a_peer_calls_a_trigger_300_times_a_second():

@@ -10,13 +10,16 @@ from detent.model.errors import RequestError
 from detent.model.ids import derived_id
 from detent.model.limits import KEY_CHARS
 from detent.service.arguments import check_text
+from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
+from detent.web.api.known_keys import KnownKeys
 from detent.web.api.settings import ApiSettings
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from detent.service.desk import Desk
+    from detent.service.vault import Safe
 
 DEFAULT_TENANT = "default"
 
@@ -36,6 +39,8 @@ class House(Struct, frozen=True):
     settings: ApiSettings
     sequences: KnownSequences
     description: Any
+    keys: KnownKeys
+    peers: PeerRates
 
 
 class Call:
@@ -46,7 +51,9 @@ class Call:
         "description",
         "desk",
         "id_seed",
+        "keys",
         "path",
+        "peers",
         "principal",
         "query",
         "request",
@@ -60,6 +67,8 @@ class Call:
         self.server = house.settings
         self.sequences = house.sequences
         self.description = house.description
+        self.keys = house.keys
+        self.peers = house.peers
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None
@@ -93,6 +102,11 @@ class Call:
                 "tenant_id query parameter is required, or the header X-Tenant-Id",
             )
         return found
+
+    @property
+    def safe(self) -> Safe:
+        """What secrets are kept with, and where the settings let them be sent."""
+        return self.desk.safe()._replace(internal_urls=self.server.internal_urls)
 
     def fresh_id(self) -> str:
         """A new id; under an Idempotency-Key the same one again when the request comes again."""

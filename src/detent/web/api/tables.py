@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    api_keys,
+    checkpoints,
     commands,
+    credentials,
     crons,
     docs_page,
     health,
     histories,
+    inbound,
     inspect,
     instances,
     limits,
     openapi,
     sequence_moves,
     sequences,
+    sessions,
     signals,
     templates,
+    triggers,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +41,12 @@ TABLES = (
     limits.table,
     crons.table,
     inspect.table,
+    checkpoints.table,
+    sessions.table,
+    triggers.table,
+    inbound.table,
+    credentials.table,
+    api_keys.table,
     openapi.table,
     docs_page.table,
 )
