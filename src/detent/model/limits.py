@@ -223,3 +223,11 @@ VERIFY_PAGE = 1_000  # journal rows at once; larger pages leave the cache and ar
 
 # concurrency keys
 CONCURRENCY = 1_000_000
+
+# client
+CLIENT_TIMEOUT_MS = 40_000  # longer than an engine takes to say that it cannot answer
+CLIENT_ATTEMPTS = 5  # of a request that cannot have been carried out twice
+CLIENT_BACKOFF_MS = 100  # before the second attempt; doubled before each further one
+CLIENT_BACKOFF_MOST_MS = 5_000
+CLIENT_CONNECTIONS = 100  # kept by one client, also where many tasks use it at once
+CLIENT_SEQUENCES = 1_000  # whose ids a client remembers

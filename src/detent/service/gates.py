@@ -86,6 +86,13 @@ def check_first_change(verb: str, args: dict[str, Any], now_ms: int) -> None:
     change({}, verb, args, now_ms)
 
 
+def check_resource(args: dict[str, Any], now_ms: int) -> None:
+    """Refuse a resource that every pool would refuse; its pool may or may not be there."""
+    kv: dict[str, Any] = {}
+    change(kv, "pool.set", {"name": args["pool"], "strategy": "weighted"}, now_ms)
+    change(kv, "resource.set", args, now_ms)
+
+
 # arguments ---------------------------------------------------------------------------------------
 
 

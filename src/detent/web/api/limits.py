@@ -72,7 +72,7 @@ class NewResource(Struct):
     enabled: bool = True
     daily_cap: int = 0
     timezone: str = "UTC"
-    warmup_start: str | None = None
+    warmup_start: str | UnsetType | None = UNSET  # left out, one that has begun goes on
     warmup_days: int = 0
     warmup_start_cap: int = 0
     warmup_schedule: list[int] | None = None
@@ -233,7 +233,7 @@ async def add_resource(call: Call, body: NewResource) -> Response:
     _check_name("resource_key", body.resource_key)
     _check_name("name", body.name)
     tenant, pool = await _found(call)
-    fields = {name: getattr(body, name) for name in _FIELDS}
+    fields = {name: getattr(body, name) for name in _FIELDS if getattr(body, name) is not UNSET}
     id = call.fresh_id() if body.id is None else body.id
     made = await call.desk.verb(
         lambda verbs: verbs.pools.add(pool.name, body.resource_key, id=id, tenant=tenant, **fields)

@@ -8,9 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from detent.definition import load, normalize, read, status_of
+from detent.definition import load, normalize, read
 from detent.model.definition import Definition
-from detent.model.errors import DefinitionError
 from detent.service import preflight as checks
 from detent.service import publishing, sending
 from detent.service.instances import SequenceIds
@@ -166,13 +165,8 @@ async def _read(call: Call) -> tuple[Any, Definition]:
     """A definition out of the body; id, creation and status may be left out."""
     body = await bodies.read_bytes(call.request, call.server.body_bytes)
     bodies.check_json_type(call.request)
-    try:
-        raw = read(body, format="json")
-        return raw, normalize(raw)
-    except DefinitionError as error:
-        if status_of(error) == 422:
-            raise Refusal(422, str(error.message), error.code) from None
-        raise
+    raw = read(body, format="json")
+    return raw, normalize(raw)
 
 
 def _text(raw: Any, name: str, default: str) -> str:
