@@ -39,8 +39,8 @@ class Client(Verbs[Blocking]):
         the operator's, as with an engine. A request is given up after `timeout` seconds, and tried
         up to `attempts` times where that is safe.
         """
-        manners = _manners(url, api_key, tenant, timeout, attempts)
-        super().__init__(Blocking(manners))
+        manners = _manners(url, tenant, timeout, attempts)
+        super().__init__(Blocking(manners, _key(api_key)))
 
     def close(self) -> None:
         """Let the connections go."""
@@ -72,8 +72,8 @@ class AsyncClient(Verbs[Awaiting]):
         attempts: int = limits.CLIENT_ATTEMPTS,
     ) -> None:
         """As `Client`."""
-        manners = _manners(url, api_key, tenant, timeout, attempts)
-        super().__init__(Awaiting(manners))
+        manners = _manners(url, tenant, timeout, attempts)
+        super().__init__(Awaiting(manners, _key(api_key)))
 
     async def close(self) -> None:
         """Let the connections go."""
@@ -89,9 +89,7 @@ class AsyncClient(Verbs[Awaiting]):
         return f"AsyncClient({self._manners.url!r}, tenant={self._manners.tenant!r})"
 
 
-def _manners(
-    url: str | None, api_key: str | None, tenant: str | None, timeout: float, attempts: int
-) -> Manners:
+def _manners(url: str | None, tenant: str | None, timeout: float, attempts: int) -> Manners:
     given = os.environ.get(URL, "") if url is None else url
     if urlsplit(given).scheme not in ("http", "https"):
         raise invalid("url", f"http://… or https://…, here or in ${URL}", given)
@@ -100,14 +98,17 @@ def _manners(
         raise invalid("attempts", "1 or more", attempts)
     if not timeout > 0:
         raise invalid("timeout", "seconds above 0", timeout)
-    key = (os.environ.get(API_KEY) or None) if api_key is None else api_key
-    if key is not None and not (key.isascii() and key.isprintable()):
-        raise invalid("api_key", "printable ASCII", "something else")
     return Manners(
         url=given.rstrip("/"),
         chance=chance,
-        api_key=key,
         tenant=tenant,
         timeout_ms=int(timeout * 1000),
         attempts=attempts,
     )
+
+
+def _key(given: str | None) -> str | None:
+    key = (os.environ.get(API_KEY) or None) if given is None else given
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise invalid("api_key", "printable ASCII", "something else")
+    return key

@@ -17,7 +17,7 @@ from detent.model.errors import RequestError
 from detent.model.ids import timed_id
 from detent.runtime.clock import wall_time_ms
 from detent.service import crons
-from detent.service.arguments import check_text, instant_ms, invalid, reference
+from detent.service.arguments import check_text, instant_ms, reference
 from detent.service.clock import ClockView
 from detent.service.crons import CronView
 
@@ -180,6 +180,4 @@ def _follows(definition: Definition | str) -> bool:
 
 def _path(id: str, kind: str = "cron") -> str:
     check_text("id", id, limits.NAME_CHARS)
-    if id in (".", ".."):
-        raise invalid("id", "a name that a path can hold", id)
     return f"/{kind}/{part(id)}"

@@ -79,7 +79,6 @@ class Manners(Struct, frozen=True, kw_only=True):
 
     url: str
     chance: Callable[[int], bytes]
-    api_key: str | None = None
     tenant: str | None = None
     timeout_ms: int = limits.CLIENT_TIMEOUT_MS
     attempts: int = limits.CLIENT_ATTEMPTS
@@ -108,8 +107,6 @@ def _request(manners: Manners, what: Ask) -> Sent:
     tenant = manners.tenant if what.tenant is None else what.tenant
     if tenant is not None:
         headers["x-tenant-id"] = tenant
-    if manners.api_key is not None:
-        headers["x-api-key"] = manners.api_key
     body = None
     if what.body is not None:
         body = msgspec.json.encode(what.body)

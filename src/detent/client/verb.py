@@ -126,5 +126,5 @@ def known_id(instance: object) -> str:
 
 
 def part(text: str) -> str:
-    """A text as one part of a path."""
-    return quote(text, safe="")
+    """A text as one part of a path; dots alone would be taken for a way up."""
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")

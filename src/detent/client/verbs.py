@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
 from msgspec import Raw, Struct
 
@@ -34,25 +34,11 @@ from detent.service.arguments import (
 )
 from detent.service.clock import ClockView
 from detent.service.instances import InstanceView
-from detent.service.starting import PRIORITIES
+from detent.service.starting import PRIORITIES, StartOptions
 
 _PAUSE_S = 0.05  # where a server answers early
 
 Action = Literal["happened", "failed", "skip", "again"]
-
-
-class StartOptions(TypedDict, total=False):
-    """What can be said about an instance beside what it is and its data."""
-
-    priority: str
-    timezone: str
-    at: dt.datetime | dt.timedelta | None
-    config: Any
-    metadata: Any
-    dry_run: bool
-    auto_approve: bool
-    concurrency_key: str | None
-    max_concurrency: int
 
 
 class Id(Struct, frozen=True):
@@ -98,7 +84,7 @@ class Verbs(Definitions[D]):
         """Start an instance and return its id once durable; a known `key` gives the first one's.
 
         Options: `priority`, `timezone`, `at`, `config`, `metadata`, `dry_run`, `auto_approve`,
-        `concurrency_key`, `max_concurrency`.
+        `concurrency_key`, `max_concurrency`, `session`, `budget`.
         """
         whose = self._whose(tenant)
         body = _new_instance(data, whose, namespace, options)
@@ -326,6 +312,8 @@ def _new_instance(data: Any, tenant: str, namespace: str, options: StartOptions)
         },
         "concurrency_key": options.get("concurrency_key"),
         "max_concurrency": options.get("max_concurrency", 1),
+        "session_id": options.get("session"),
+        "budget": options.get("budget"),
         **flags,
         **_beginning(options.get("at")),
     }

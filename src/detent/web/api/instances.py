@@ -61,6 +61,7 @@ class NewInstance(Struct):
     dry_run: bool = False
     dry_run_auto_approve: bool = False
     session_id: str | None = None
+    budget: dict[str, int] | None = None
 
 
 class Batch(Struct):
@@ -265,6 +266,7 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
         dry_run=body.dry_run,
         auto_approve=body.dry_run_auto_approve,
         concurrency_key=body.concurrency_key,
+        budget=body.budget,
         max_concurrency=1 if body.max_concurrency is None else body.max_concurrency,
     )
     moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
