@@ -69,7 +69,7 @@ class _Call(BaseHTTPRequestHandler):
         behave = self.server.script.pop(0) if self.server.script else forward
         behave(self)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _serve
+    do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815 - the names that are looked for
 
     def ask_behind(self):
         headers = {n: v for n, v in self.headers.items() if n.lower() not in HOP}

@@ -192,7 +192,7 @@ def test_a_wrong_key_is_refused_and_never_told(house, connect):
 def test_a_call_for_no_tenant_says_so_where_the_server_wants_one(house, connect):
     strict = ApiSettings(api_key=ROOT)
     with serving(house.engine, strict) as url:
-        error = failure(lambda: connect(url).inspect.instances())
+        error = failure(connect(url).inspect.instances)
         assert error.code == "request.tenant"
         assert "tenant" in error.message
         assert connect(url, tenant="default").inspect.instances().items is not None
