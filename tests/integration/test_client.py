@@ -339,7 +339,7 @@ def test_every_view_is_the_same_struct_through_every_door(house):
         "explain": lambda door: door.explain(id),
         "tenants": lambda door: door.inspect.gated_tenants(),
         "list": lambda door: door.inspect.instances(Page(states=("waiting",), limit=1)),
-        "called": lambda door: door.inspect.instances(Page(limit=3), calls=True),
+        "called": lambda door: door.inspect.calls([id, "nobody"]),
     }
     for name, look in looks.items():
         expected = look(house.engine)

@@ -22,7 +22,7 @@ from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.service import explaining, histories, proving
 from detent.service.gate_views import gated_tenants
-from detent.service.in_line import list_with_calls
+from detent.service.in_line import calls_of
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
 from detent.service.migrating import preview_migration
 from detent.store.sqlite import SqliteStore
@@ -64,14 +64,13 @@ class Inspector:
         """An instance with its context."""
         return self.look(lambda store: show_instance(store, instance, tenant))
 
-    def instances(
-        self, page: Page | None = None, *, tenant: str | None = None, calls: bool = False
-    ) -> Listing:
-        """Instances that fit a filter; `calls` adds when their gate calls those in line there."""
-        wanted = page or Page()
-        if calls:
-            return self.look(lambda store: list_with_calls(store, wanted, tenant))
-        return self.look(lambda store: list_instances(store, wanted, tenant))
+    def instances(self, page: Page | None = None, *, tenant: str | None = None) -> Listing:
+        """Instances that fit a filter."""
+        return self.look(lambda store: list_instances(store, page or Page(), tenant))
+
+    def calls(self, instances: Sequence[str], *, tenant: str | None = None) -> dict[str, int]:
+        """When their gate calls those that stand in line there, as epoch milliseconds."""
+        return self.look(lambda store: calls_of(store, instances, tenant))
 
     def tree(self, instance: str, *, tenant: str | None = None) -> Tree:
         """The execution tree."""

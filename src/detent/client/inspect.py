@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from detent.client.talking import Talk
 from detent.client.verb import D, Surface, T, of_instance, verb
 from detent.definition import to_wire
@@ -9,6 +11,7 @@ from detent.kernel.explain import Explanation
 from detent.kernel.replay import FactChange, Replay
 from detent.kernel.tree import Tree
 from detent.kernel.views import AuditEntry, OutputRow, Timeline
+from detent.model import limits
 from detent.model.definition import Definition
 from detent.ports.store import Page
 from detent.service.explaining import Approval, OpenCall
@@ -25,10 +28,8 @@ class Inspect(Surface[D]):
         return (yield from self._view(instance, "", InstanceView, tenant))
 
     @verb
-    def instances(
-        self, page: Page | None = None, *, tenant: str | None = None, calls: bool = False
-    ) -> Talk[Listing]:
-        """Instances that fit a filter; `calls` adds when their gate calls those in line there."""
+    def instances(self, page: Page | None = None, *, tenant: str | None = None) -> Talk[Listing]:
+        """Instances that fit a filter."""
         wanted = page or Page()
         return (
             yield from self._get(
@@ -41,9 +42,17 @@ class Inspect(Surface[D]):
                 parent=wanted.parent,
                 after=wanted.after,
                 limit=wanted.limit,
-                calls=str(calls).lower(),
             )
         )
+
+    @verb
+    def calls(self, instances: Sequence[str], *, tenant: str | None = None) -> Talk[dict[str, int]]:
+        """When their gate calls those that stand in line there, as epoch milliseconds."""
+        found: dict[str, int] = {}
+        for start in range(0, len(instances), limits.IDS_AT_ONCE):
+            ids = ",".join(instances[start : start + limits.IDS_AT_ONCE])
+            found |= yield from self._get("/inspect/calls", dict[str, int], tenant, ids=ids)
+        return found
 
     @verb
     def tree(self, instance: str, *, tenant: str | None = None) -> Talk[Tree]:

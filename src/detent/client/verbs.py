@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from msgspec import Raw, Struct
 
@@ -37,8 +37,6 @@ from detent.service.instances import InstanceView
 from detent.service.starting import PRIORITIES, StartOptions
 
 _PAUSE_S = 0.05  # where a server answers early
-
-Action = Literal["happened", "failed", "skip", "again"]
 
 
 class Id(Struct, frozen=True):
@@ -153,7 +151,7 @@ class Verbs(Definitions[D]):
         yield from self._command(instance, "retry")
 
     @verb
-    def resolve(self, instance: str, effect: str, action: Action, result: Any = None) -> Talk[None]:
+    def resolve(self, instance: str, effect: str, action: str, result: Any = None) -> Talk[None]:
         """Decide an indeterminate effect: happened (with its result), failed, skip, or again."""
         args = {"key": effect, "action": action, "result": result}
         yield from self._command(instance, "resolve", args)
@@ -236,6 +234,10 @@ class Verbs(Definitions[D]):
     def clock(self) -> Talk[ClockView]:
         """The server's logical now, and how its ticks become instants."""
         return (yield from self._get("/inspect/clock", ClockView))
+
+    def owned(self) -> bool:
+        """Whether an engine runs there: a server has one."""
+        return True
 
     @verb
     def now(self) -> Talk[dt.datetime]:

@@ -198,6 +198,7 @@ PARTITIONS_MOST = 1_024
 SEAL_EVERY_TURNS = 1_000
 KEY_FILE_BYTES = 16 * 1024
 ASK_TIMEOUT_MS = 30_000
+IDS_AT_ONCE = 100  # in the query of one request
 LONG_POLL_MS = 20_000  # a request that waits for a state is answered by then
 MAX_CLOCK_JUMP_MS = 7 * 86_400_000
 

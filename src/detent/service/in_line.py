@@ -1,35 +1,27 @@
-"""Instances that stand in line at their tenant's gate, listed with when it calls them."""
+"""When a tenant's gate calls instances that stand in line there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from detent.service.explaining import gate_calls
-from detent.service.instances import InstanceSummary, Listing, list_instances
 from detent.service.reading import timing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from detent.ports.store import Page, Store
+    from detent.ports.store import Store
 
 
-def list_with_calls(store: Store, page: Page, tenant: str | None) -> Listing:
-    """The next instances that pass the filter, with when those in line are called."""
-    found = list_instances(store, page, tenant)
-    return replace(found, items=_with_calls(store, found.items))
-
-
-def _with_calls(store: Store, found: Sequence[InstanceSummary]) -> tuple[InstanceSummary, ...]:
-    waiting = [each for each in found if each.due_ms is None and each.state != "paused"]
-    calls: dict[str, int] = {}
-    for tenant in sorted({each.tenant for each in waiting}):
-        ids = frozenset(each.id for each in waiting if each.tenant == tenant)
-        calls |= gate_calls(store, tenant, ids)
+def calls_of(store: Store, instances: Sequence[str], tenant: str | None) -> dict[str, int]:
+    """When each is called, as epoch milliseconds; those that stand in no line are left out."""
+    waiting: dict[str, set[str]] = {}
+    for instance in instances:
+        row = store.instance(instance)
+        if row is not None and tenant in (None, row.tenant):
+            waiting.setdefault(row.tenant, set()).add(row.id)
     timing = timing_of(store)
-    return tuple(
-        replace(each, due_ms=timing.ms_of(calls[each.id])) if each.id in calls else each
-        for each in found
-    )
+    found: dict[str, int] = {}
+    for whose in sorted(waiting):
+        called = gate_calls(store, whose, frozenset(waiting[whose]))
+        found |= {instance: timing.ms_of(tick) for instance, tick in called.items()}
+    return found

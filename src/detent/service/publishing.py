@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from detent.model.errors import RequestError
 from detent.ports.definitions import DefinitionQuery, DefinitionRow
-from detent.service.catalogue import definition_row, settled
+from detent.service.catalogue import check_definition, definition_row, settled
 from detent.service.reading import find_instance
 from detent.service.sequences import PAGE_MOST, delete_sequence, find_sequence
 from detent.service.starting import check_free, check_labels
@@ -24,6 +24,7 @@ def deploy_definition(
     """Store a version at (tenant, namespace); the same content again changes nothing."""
     tenant, namespace = place
     check_labels(tenant, namespace)
+    check_definition(definition)
     check_free(definition.name, namespace)
     kept = settled(store, place, definition)
     store.put_definition(definition_row(kept, place, now_ms))

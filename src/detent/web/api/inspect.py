@@ -28,7 +28,7 @@ from detent.service.crons import CronView
 from detent.service.explaining import Approval, OpenCall
 from detent.service.gate_views import LimitView, PoolView
 from detent.service.histories import EffectReceipt
-from detent.service.in_line import list_with_calls
+from detent.service.in_line import calls_of
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
 from detent.service.migrating import preview_migration
 from detent.service.reading import find_instance
@@ -43,7 +43,7 @@ table = Table("inspect")
 
 
 class ListQuery(Struct):
-    """Which instances to list, the oldest first; `calls` looks at the lines of the gate too."""
+    """Which instances to list, the oldest first."""
 
     namespace: str = ""
     definition: str = ""
@@ -51,7 +51,12 @@ class ListQuery(Struct):
     parent: str = ""
     after: int = 0
     limit: int = 100
-    calls: bool = False
+
+
+class CallsQuery(Struct):
+    """Of which instances, by id, with commas between."""
+
+    ids: str
 
 
 class AuditQuery(Struct):
@@ -116,8 +121,14 @@ async def instances(call: Call) -> Response:
         after=asked.after,
         limit=asked.limit,
     )
-    read = list_with_calls if asked.calls else list_instances
-    return json_reply(await call.desk.look(lambda store: read(store, page, call.tenant)))
+    return json_reply(await call.desk.look(lambda s: list_instances(s, page, call.tenant)))
+
+
+@table.route("GET", "/inspect/calls", query=CallsQuery, gives={200: dict[str, int]})
+async def calls(call: Call) -> Response:
+    """When their gate calls the instances that stand in line there."""
+    ids = call.query.ids.split(",")[: limits.IDS_AT_ONCE]
+    return json_reply(await call.desk.look(lambda s: calls_of(s, ids, call.tenant)))
 
 
 def _of_instance(name: str, gives: Any, read: Callable[..., Any], told: str) -> None:
