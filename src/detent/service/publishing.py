@@ -8,7 +8,7 @@ from detent.model.errors import RequestError
 from detent.ports.definitions import DefinitionQuery, DefinitionRow
 from detent.service.catalogue import check_definition, definition_row, settled
 from detent.service.reading import find_instance
-from detent.service.sequences import PAGE_MOST, delete_sequence, find_sequence
+from detent.service.sequences import PAGE_MOST, check_idle, find_sequence
 from detent.service.starting import check_free, check_labels
 
 if TYPE_CHECKING:
@@ -52,10 +52,12 @@ def unpublish_sequence(
 ) -> list[DefinitionRow]:
     """Take every version of a name back; with `delete` remove them, unless instances live."""
     rows = _versions(store, place, name)
+    for row in rows if delete else ():
+        check_idle(store, row)
     for row in rows:
         store.set_definition_status(row.hash, row.tenant, row.namespace, "unpublished")
         if delete:
-            delete_sequence(store, row.id, row.tenant)
+            store.delete_definition(row.id)
     return rows
 
 
