@@ -63,7 +63,6 @@ def serve_settings(settings: ServerSettings) -> ServeSettings:
     api = ApiSettings(
         api_key=settings.api_key,
         require_tenant_header=settings.require_tenant_header,
-        internal_urls=settings.allow_internal_urls,
         environment=settings.env_label,
         color=settings.env_color,
     )
@@ -78,11 +77,11 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         writer=settings.writer,
         max_in_flight=settings.max_in_flight,
         seal_key=seal_key,
+        vault_key=vault_key(settings),
         allow_internal_urls=settings.allow_internal_urls,
         allowed_internal_hosts=settings.allowed_internal_hosts,
         webhooks=[{"url": url} for url in settings.webhook_urls],
         webhook_delivery={"secrets": [settings.webhook_secret]} if settings.webhook_secret else {},
-        vault_key=vault_key(settings),
         turns=WriterSettings(tick_interval_ms=settings.tick_interval_ms),
     )
 

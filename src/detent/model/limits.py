@@ -68,6 +68,7 @@ SECRET_CHARS = 4  # a shorter text is only taken for the secret where it stands 
 REFRESH_BEFORE_MS = 300_000  # how long before it expires a token is refreshed
 REFRESH_AGAIN_MS = 60_000  # until the next try of a refresh that failed, or was lost
 REFRESH_LOOK_MS = 60_000  # how often a server looks for tokens to refresh
+REFRESH_TIMEOUT_MS = 30_000  # how long a provider may take to give a new token
 REFRESH_BYTES = 64 * 1024  # of an answer to a refresh
 VAULT_KEYS = 16  # the one that seals, and older ones
 API_KEYS_PER_TENANT = 1_000
@@ -93,6 +94,22 @@ SESSION_INSTANCES = 10_000
 CHECKPOINT_BYTES = 256 * 1024
 CHECKPOINTS_PER_INSTANCE = 10_000
 CHECKPOINTS_LISTED = 100
+
+# streams of the server
+STREAMS = 256  # open at once
+STREAM_ROWS = 500  # journal rows of one look
+STREAM_LOOK_BYTES = 256 * 1024  # shown by one look; one larger output still goes alone
+STREAM_POLL_LEAST_MS = 100
+STREAM_POLL_MOST_MS = 5_000
+STREAM_GAP_MS = 50  # between two looks of one stream, however much moves
+STREAM_BEAT_MS = 15_000  # of silence before a comment says that the stream is alive
+STREAM_STALL_MS = 60_000  # a reader that takes nothing for so long is dropped
+STREAM_DELTAS = 1_000  # pieces of a model's text that wait for a slow reader; the oldest go
+PLACE_DIGITS = 18  # of a position that a client gives back
+FLEET_PER_TENANT = 1_000  # routing rules; version pins; push targets; commands of workers
+USAGE_INSTANCES = 10_000  # counted by one call
+CHANGES_LISTED = 500
+CHANGES_SCANNED = 5_000  # journal rows of a tenant that one page looks at
 
 # turns
 INSTANCES_PER_TURN = 500
@@ -163,6 +180,7 @@ WEBHOOK_TIMEOUT_MS = 10_000
 WEBHOOK_TOLERANCE_S = 300  # how old or early a signed timestamp may be when it is verified
 WEBHOOK_EXCERPT_CHARS = 500  # of a receiver's answer, kept with the failure
 WEBHOOKS_LISTED = 1_000
+WEBHOOK_REDELIVER_MS = 15_000  # how long a caller waits for the end of a delivery tried again
 WEBHOOKS_SCANNED = 10_000  # looked at for one list with a filter
 
 # events
@@ -181,6 +199,7 @@ EVENTS_LISTED = 1_000
 LIMITS_PER_TENANT = 10_000
 LIMIT_MAX = 1_000_000  # permits of one window: the gate remembers the instant of each
 LIMIT_WINDOW_MS = 366 * 86_400_000
+RETRY_AFTER_MS = 366 * 86_400_000  # how long a handler can close what its step used
 POOLS_PER_TENANT = 1_000
 RESOURCES_PER_POOL = 1_000
 RESOURCES_PER_TENANT = 10_000

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.freshness import no_client
 from detent.bootstrap.serving import Server, ServeSettings
 from detent.service.refreshing import Post
 from detent.web.api.settings import ApiSettings
@@ -18,9 +17,18 @@ _STOP_S = 10.0
 
 @contextmanager
 def serving(
-    engine: Engine, api: ApiSettings | None = None, post: Post = no_client
+    engine: Engine, api: ApiSettings | None = None, post: Post | None = None
 ) -> Iterator[str]:
     """Serve an engine; the address of the server. `post` refreshes tokens."""
+    with served(engine, api, post) as server:
+        yield server.url
+
+
+@contextmanager
+def served(
+    engine: Engine, api: ApiSettings | None = None, post: Post | None = None
+) -> Iterator[Server]:
+    """The same; the server itself, to look inside or to stop it."""
     settings = ServeSettings(port=0, api=api or ApiSettings())
     with Server(engine, settings, post) as server:
         thread = threading.Thread(
@@ -28,7 +36,7 @@ def serving(
         )
         thread.start()
         try:
-            yield server.url
+            yield server
         finally:
             server.stop()
             thread.join(_STOP_S)

@@ -141,7 +141,6 @@ def test_without_a_vault_no_secret_is_taken(tmp_path):
 
 
 def test_a_token_may_be_refreshed_at_a_private_address_where_that_is_allowed(tmp_path):
-    open_house = ApiSettings(api_key=ROOT, internal_urls=True)
     inside = {"refresh_url": "http://10.0.0.1/token"}
-    with house(tmp_path / "s.db", api=open_house) as server:
+    with house(tmp_path / "s.db", allow_internal_urls=True) as server:
         assert server.post("/credentials", body(**inside)).status_code == 201

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
 
-from tests.integration.web.house import instance_body, step
+from tests.integration.web.house import house, instance_body, step
 
 pytestmark = pytest.mark.req("SEQ-OPS-1")
 WAIT = {"type": "wait", "id": "w", "signal": "go"}
@@ -185,3 +187,29 @@ def test_pausing_a_session_pauses_its_instances_and_activating_resumes_just_thos
     assert server.settle(waiting) == "completed"
     assert server.patch(path, {"state": "paused"}, tenant=tenant).status_code == 200
     assert held() == ("completed", False)
+
+
+def test_an_instance_that_starts_while_its_session_is_paused_is_paused_too(tmp_path):
+    reached, go = threading.Event(), threading.Event()
+    with house(tmp_path / "s.db") as server, ThreadPoolExecutor(1) as pool:
+        sequence, session = server.sequence(), opened(server, "acme")["id"]
+        parts = server.engine._parts
+        submit = parts.submit
+
+        def slow(*items):
+            if any(getattr(item, "birth", None) is not None for item in items):
+                reached.set()
+                threading.Thread(target=lambda: (go.wait(20), submit(*items))).start()
+            else:
+                submit(*items)
+
+        parts.submit = slow
+        later = {"next_fire_at": "2040-01-01T00:00:00Z", "session_id": session}
+        start = pool.submit(server.instance, sequence, **later)
+        assert reached.wait(20)
+        moved = server.patch(f"/sessions/{session}/state", {"state": "paused"})
+        assert moved.status_code == 200
+        go.set()
+        assert server.get(f"/instances/{start.result()}").json()["state"] == "paused"
+        server.patch(f"/sessions/{session}/state", {"state": "active"})
+        assert server.get(f"/instances/{start.result()}").json()["state"] == "scheduled"

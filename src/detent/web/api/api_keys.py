@@ -12,7 +12,7 @@ from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, json_reply, utc
 from detent.web.api.routes import Table
 
-table = Table("api keys")
+table = Table("api-keys")
 
 
 class ApiKeyQuery(Struct):

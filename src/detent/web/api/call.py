@@ -13,13 +13,14 @@ from detent.service.arguments import check_text
 from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
 from detent.web.api.known_keys import KnownKeys
+from detent.web.api.meters import Meters
 from detent.web.api.settings import ApiSettings
+from detent.web.api.streams import Streams
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from detent.service.desk import Desk
-    from detent.service.vault import Safe
 
 DEFAULT_TENANT = "default"
 
@@ -41,6 +42,8 @@ class House(Struct, frozen=True):
     description: Any
     keys: KnownKeys
     peers: PeerRates
+    streams: Streams
+    meters: Meters
 
 
 class Call:
@@ -52,6 +55,7 @@ class Call:
         "desk",
         "id_seed",
         "keys",
+        "meters",
         "path",
         "peers",
         "principal",
@@ -59,6 +63,7 @@ class Call:
         "request",
         "sequences",
         "server",
+        "streams",
     )
 
     def __init__(self, request: Request, desk: Desk, house: House) -> None:
@@ -69,6 +74,8 @@ class Call:
         self.description = house.description
         self.keys = house.keys
         self.peers = house.peers
+        self.streams = house.streams
+        self.meters = house.meters
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None
@@ -102,11 +109,6 @@ class Call:
                 "tenant_id query parameter is required, or the header X-Tenant-Id",
             )
         return found
-
-    @property
-    def safe(self) -> Safe:
-        """What secrets are kept with, and where the settings let them be sent."""
-        return self.desk.safe()._replace(internal_urls=self.server.internal_urls)
 
     def fresh_id(self) -> str:
         """A new id; under an Idempotency-Key the same one again when the request comes again."""

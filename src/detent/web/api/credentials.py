@@ -28,7 +28,7 @@ class CredentialQuery(Struct):
 async def create(call: Call, body: NewCredential) -> Response:
     """Seal a secret under an id that steps refer to."""
     new = replace(body, expires_at=utc(body.expires_at))
-    safe, now_ms = call.safe, call.desk.wall_ms()
+    safe, now_ms = call.desk.safe(), call.desk.wall_ms()
     made = await call.desk.write(
         lambda store: service.create_credential(store, safe, call.tenant, new, now_ms)
     )
@@ -57,7 +57,7 @@ async def change(call: Call, body: CredentialPatch) -> Response:
     patch = body
     if isinstance(body.expires_at, dt.datetime):
         patch = replace(body, expires_at=utc(body.expires_at))
-    safe, now_ms, id = call.safe, call.desk.wall_ms(), call.path["id"]
+    safe, now_ms, id = call.desk.safe(), call.desk.wall_ms(), call.path["id"]
     made = await call.desk.write(
         lambda store: service.patch_credential(store, safe, call.tenant, id, patch, now_ms)
     )

@@ -48,7 +48,7 @@ async def receive(call: Call) -> Response:
     call.peers.check(request.client.host if request.client else "", slug, now_ms)
     body = await bodies.read_bytes(request, WEBHOOK_BYTES)
     signed = service.Call(dict(request.headers), body)
-    safe = call.safe
+    safe = call.desk.safe()
     verified = await call.desk.look(
         lambda store: service.verify_webhook(store, safe, slug, signed, now_ms)
     )

@@ -74,12 +74,8 @@ async def document(call: Call) -> Response:
 
 
 def _shapes(routes: Sequence[Route]) -> list[Any]:
-    found: dict[str, Any] = {}
-    for route in routes:
-        for shape in (route.takes, *route.gives.values()):
-            if shape not in (None, Any):
-                found[str(shape)] = shape
-    return list(found.values())
+    shapes = [shape for route in routes for shape in (route.takes, *route.gives.values())]
+    return [shape for shape in shapes if shape is not None and shape is not Any]
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -151,7 +147,9 @@ def _responses(route: Route) -> dict[str, Any]:
             answer["content"] = {media: {"schema": _schema(shape)}}
         made[str(status)] = answer
     refused = {"description": "refused: JSON with a sentence and a code, or plain text"}
-    made["4XX"] = refused | {"content": {JSON: {"schema": {"$ref": _REFS.format(name="Error")}}}}
+    error = {"schema": {"$ref": _REFS.format(name="Error")}}
+    text = {"schema": {"type": "string"}}
+    made["4XX"] = refused | {"content": {JSON: error, "text/plain": text}}
     made["503"] = {"description": "the store or the writer needs attention"}
     return made
 

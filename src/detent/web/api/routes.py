@@ -139,6 +139,8 @@ def _parameters(route: Route, values: list[str]) -> dict[str, str]:
     marks = [part[1:-1] for part in route.segments if part[0] == "{"]
     for mark, value in zip(marks, values, strict=True):
         name, _, kind = mark.partition(":")
+        if "\x00" in value:
+            raise Refusal(400, f"Invalid URL: `{name}` holds a NUL")
         found[name] = _uuid(name, value) if kind == "uuid" else value
     return found
 

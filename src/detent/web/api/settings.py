@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from detent.model.limits import STREAMS
+
 
 class ApiSettings(Struct, frozen=True, kw_only=True):
     """Who may call, and how much they may send."""
@@ -11,8 +13,7 @@ class ApiSettings(Struct, frozen=True, kw_only=True):
     api_key: str = ""  # the root key; empty lets everybody in as admin, on loopback only
     require_tenant_header: bool = True
     body_bytes: int = 10 * 1024 * 1024
-    internal_urls: bool = False  # whether credentials may be refreshed at private addresses
     version: str = ""
     environment: str = ""
     color: str = ""
-    streams: int = 256
+    streams: int = STREAMS

@@ -50,7 +50,7 @@ class Fired(Struct):
 @table.route("POST", "/triggers", takes=NewTrigger, gives={201: Trigger})
 async def create(call: Call, body: NewTrigger) -> Response:
     """Make a door to a sequence of the tenant's."""
-    safe, now_ms = call.safe, call.desk.wall_ms()
+    safe, now_ms = call.desk.safe(), call.desk.wall_ms()
     made = await call.desk.write(
         lambda store: service.create_trigger(store, safe, call.tenant, body, now_ms)
     )
@@ -93,7 +93,7 @@ async def delete(call: Call) -> Response:
 @table.route("POST", "/triggers/{slug}/fire", takes=Any, optional_body=True, gives={201: Fired})
 async def fire(call: Call, body: Any) -> Response:
     """Start an instance with the body as its data."""
-    safe, slug, given = call.safe, call.path["slug"], call.request.headers.get(SECRET)
+    safe, slug, given = call.desk.safe(), call.path["slug"], call.request.headers.get(SECRET)
 
     def find(store: Store) -> tuple[Firing, Definition]:
         fired = service.fire_trigger(store, safe, call.tenant, slug, body, given)
