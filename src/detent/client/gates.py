@@ -98,7 +98,7 @@ class Limits(Surface[D]):
         return (yield from self._show(key, tenant))
 
     def _show(self, key: str, tenant: str) -> Talk[LimitView]:
-        found = yield from self._get("/inspect/limits", tuple[LimitView], tenant, name=key)
+        found = yield from self._get("/inspect/limits", tuple[LimitView], tenant, key=key)
         return found[0]
 
 
@@ -189,7 +189,7 @@ class Pools(Surface[D]):
         return resource_in((yield from self._show(pool, tenant)), id)
 
     def _show(self, name: str, tenant: str) -> Talk[PoolView]:
-        found = yield from self._get("/inspect/pools", tuple[PoolView], tenant, name=name)
+        found = yield from self._get("/inspect/pools", tuple[PoolView], tenant, pool=name)
         return found[0]
 
 

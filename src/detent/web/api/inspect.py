@@ -86,10 +86,16 @@ class SomeQuery(Struct):
     limit: int = 100
 
 
-class NameQuery(Struct):
-    """One of them by its name, or all."""
+class LimitQuery(Struct):
+    """The limit of one key, or all."""
 
-    name: str | None = None
+    key: str | None = None
+
+
+class PoolQuery(Struct):
+    """One pool by its name, or all."""
+
+    pool: str | None = None
 
 
 class Move(Struct):
@@ -206,6 +212,7 @@ async def state(call: Call) -> Response:
 @table.route("POST", "/inspect/instances/{id:uuid}/migration", takes=Move, gives={200: list[str]})
 async def migration(call: Call, body: Move) -> Response:
     """Why an instance cannot be moved to that version now; nothing when it can."""
+    await _state(call)  # whose it is comes before what is wrong
     if (body.to is None) == (body.definition is None):
         raise invalid("a migration", "to a stored name, or to a definition", None)
     target = body.to or normalize(body.definition or {})
@@ -245,10 +252,10 @@ async def gated_tenants(call: Call) -> Response:
     return json_reply(await call.desk.look(gate_views.gated_tenants))
 
 
-@table.route("GET", "/inspect/limits", query=NameQuery, gives={200: list[LimitView]})
+@table.route("GET", "/inspect/limits", query=LimitQuery, gives={200: list[LimitView]})
 async def rate_limits(call: Call) -> Response:
     """The limits of the tenant, or the one of a key."""
-    tenant, key, now_ms = call.needed_scope(None), call.query.name, call.desk.now_ms()
+    tenant, key, now_ms = call.needed_scope(None), call.query.key, call.desk.now_ms()
 
     def read(store: Store) -> list[LimitView]:
         if key is None:
@@ -258,10 +265,10 @@ async def rate_limits(call: Call) -> Response:
     return json_reply(await call.desk.look(read))
 
 
-@table.route("GET", "/inspect/pools", query=NameQuery, gives={200: list[PoolView]})
+@table.route("GET", "/inspect/pools", query=PoolQuery, gives={200: list[PoolView]})
 async def pools(call: Call) -> Response:
     """The pools of the tenant, or the one of a name, each with its resources."""
-    tenant, name, now_ms = call.needed_scope(None), call.query.name, call.desk.now_ms()
+    tenant, name, now_ms = call.needed_scope(None), call.query.pool, call.desk.now_ms()
 
     def read(store: Store) -> list[PoolView]:
         if name is None:
