@@ -7,17 +7,23 @@ since SQLite has one writer at a time anyway. Answers of the writer come back to
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from detent.bootstrap.callers import raise_refusal
 from detent.model import limits
-from detent.model.errors import RequestError
+from detent.model.errors import DetentError, RequestError
+from detent.model.figures import Times
 from detent.model.ids import partition_of
 from detent.model.link import Control
+from detent.service.bell import long_poll
+from detent.service.desk import Statistics
 from detent.store.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
@@ -26,12 +32,16 @@ if TYPE_CHECKING:
     from detent.model.decision import HandlerSpec, Verdict
     from detent.model.link import Submission
     from detent.ports.store import NewArrival
+    from detent.service.desk import WorkDoor
     from detent.service.starting import Moment
+    from detent.service.vault import Safe
+    from detent.service.work import Polled, PollRequest
 
 T = TypeVar("T")
 
 READERS = 4
 VERBS = 4
+_STATUS_S = 2.0
 
 
 class EngineDesk:
@@ -41,6 +51,7 @@ class EngineDesk:
         self._engine = engine
         self._parts: Parts = engine._parts  # noqa: SLF001 - of the same layer
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._hushed = False
         self._own = threading.local()
         self._open: list[SqliteStore] = []
         self._readers = ThreadPoolExecutor(readers, "detent-read")
@@ -62,13 +73,25 @@ class EngineDesk:
         moment = self._parts.moment()
         return moment.epoch_ms + moment.tick * moment.resolution_ms
 
+    def wall_ms(self) -> int:
+        """Now by the wall as Unix milliseconds: what expires or was signed goes by it."""
+        return self._parts.now_ms()
+
+    def safe(self) -> Safe:
+        """What secrets are kept with."""
+        return self._parts.safe
+
     def handlers(self) -> Mapping[str, HandlerSpec]:
         """The handlers of this process."""
         return self._parts.registry.specs()
 
     def workers(self) -> bool:
         """Whether steps of unknown handlers wait for external workers."""
-        return False
+        return self._parts.settings.workers
+
+    def here(self) -> tuple[str, int]:
+        """The host and the process id of this node."""
+        return socket.gethostname(), os.getpid()
 
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""
@@ -117,24 +140,71 @@ class EngineDesk:
         await self.write(lambda store: store.enqueue(arrivals, tick))
         self._parts.submit(Control("wake"))
 
+    # external workers ----------------------------------------------------------------------------
+
+    async def poll_work(self, request: PollRequest, seconds: float) -> Polled:
+        """Claim tasks; while there is none, sleep until the bell rings or the time is over."""
+        room = self._parts.work
+
+        def ask() -> Awaitable[Polled]:
+            return self._here().run_in_executor(self._writer, partial(room.poll, request))
+
+        now_ms = room.now_ms
+        return await long_poll(room.bell, request, ask, seconds, now_ms, lambda: self._hushed)
+
+    def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
+        """Keep or report a task, one caller at a time."""
+        return self._here().run_in_executor(self._writer, partial(use, self._parts.work))
+
     # watching ------------------------------------------------------------------------------------
 
     def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
-        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+        """Be told on the loop whenever an instance moved; call what comes back to stop.
+
+        What happens before the loop gets round to it is told once, with the first state.
+        """
+        return self._parts.watch.listen(instance, _Relay(self._here(), told))
+
+    def listen(self, instance: str, told: Callable[[str, str], None]) -> Callable[[], None]:
+        """Be told on the loop what language models write for an instance: block and text."""
         loop = self._here()
 
-        def moved(state: str) -> bool:
-            loop.call_soon_threadsafe(told, state)
-            return False  # never satisfied: it wants to hear of the next move too
+        def relay(block: str, text: str) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                loop.call_soon_threadsafe(told, block, text)
 
-        future = self._parts.watch.add(instance, moved)
-        return lambda: self._parts.watch.remove(instance, future)
+        return self._parts.deltas.listen(instance, relay)
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Counters of the running engine, for metrics."""
-        return {"parked": self._parts.parked()}
+    async def statistics(self) -> Statistics:
+        """Counters and levels of the running engine, for metrics."""
+        parts = self._parts
+        calling = parts._dispatcher  # noqa: SLF001 - of the same layer
+        return Statistics(
+            counts=dict(parts.figures),
+            calls=Times("call") if calling is None else calling.times,
+            **({} if calling is None else calling.counts()),
+            parked=sum(parts.parked().values()),
+            queued=await self._queued(),
+        )
+
+    async def _queued(self) -> int | None:
+        """How much waits for the next turn; None when the writer does not say so at once."""
+        ack, future = self._parts.callers.expect()
+        try:
+            self._parts.submit(Control("status", ack))
+            verdict = await asyncio.wait_for(asyncio.wrap_future(future), _STATUS_S)
+        except (TimeoutError, DetentError):
+            return None
+        finally:
+            self._parts.callers.forget(ack)
+        return int(verdict.result["queued"]) if verdict.ok else None
 
     # closing -------------------------------------------------------------------------------------
+
+    def hush(self) -> None:
+        """Let everybody who waits go, so that their requests can be answered."""
+        self._hushed = True
+        self._parts.work.bell.rouse()
 
     def close(self) -> None:
         """Let running reads end, and close their connections."""
@@ -157,3 +227,25 @@ class EngineDesk:
             )
             self._open.append(store)
         return use(store)
+
+
+class _Relay:
+    """Brings news from the writer's thread to a loop, without filling its queue."""
+
+    __slots__ = ("_loop", "_on_its_way", "_told")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, told: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._told = told
+        self._on_its_way = False
+
+    def __call__(self, state: str) -> None:
+        if self._on_its_way:
+            return
+        self._on_its_way = True
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._arrive, state)
+
+    def _arrive(self, state: str) -> None:
+        self._on_its_way = False
+        self._told(state)

@@ -14,6 +14,7 @@ from detent.bootstrap.server_settings import ServerSettings, load_settings, with
 from detent.bootstrap.serving import ServeSettings, check_exposure, serve
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared
 from detent.cli.sources import load_module
+from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
 from detent.web.api.settings import ApiSettings
 
@@ -37,6 +38,8 @@ def serve_command(options: Invocation, config: str | None, **flags: Any) -> int:
     Settings come from options, then DETENT_… variables, then detent.toml. Without DETENT_API_KEY it
     listens on this machine only.
     """
+    if "url" in options.said:
+        options.needs_file()
     if options.db != DATABASE:
         flags["db"] = options.db
     settings = load_settings(flags, os.environ, config)
@@ -76,12 +79,24 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         breaker_threshold=settings.breaker_threshold,
         breaker_cooldown_ms=settings.breaker_cooldown_ms,
         seal_key=seal_key,
+        workers=True,
+        work_stale_ms=settings.worker_reaper_stale_secs * 1000,
+        vault_key=vault_key(settings),
         allow_internal_urls=settings.allow_internal_urls,
         allowed_internal_hosts=settings.allowed_internal_hosts,
         webhooks=[{"url": url} for url in settings.webhook_urls],
         webhook_delivery={"secrets": [settings.webhook_secret]} if settings.webhook_secret else {},
         turns=WriterSettings(tick_interval_ms=settings.tick_interval_ms),
     )
+
+
+def vault_key(settings: ServerSettings) -> str | None:
+    """The key that seals secrets, or the file that holds it."""
+    if settings.encryption_key and settings.encryption_key_file:
+        raise RequestError(
+            "vault.key", "give encryption_key or encryption_key_file; both were given"
+        )
+    return settings.encryption_key or settings.encryption_key_file or None
 
 
 def _greet(url: str, settings: ServerSettings) -> None:

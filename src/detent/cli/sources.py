@@ -51,6 +51,16 @@ def load_definition(file: str, *, warn: bool = False) -> Source:
     )
 
 
+def named_definition(to: str) -> Any:
+    """A definition from a file, or the name of a stored one."""
+    try:
+        return load_definition(to, warn=True).definition
+    except RequestError as error:
+        if error.code != "file.missing" or to.endswith((".py", ".json", ".yaml", ".yml")):
+            raise
+        return to
+
+
 def load_definitions(file: str) -> list[Definition]:
     """Every definition of a file."""
     path, name = _split(file)
@@ -76,6 +86,19 @@ def load_module(name: str) -> ModuleType:
         if os.environ.get("DETENT_DEBUG") == "1":
             traceback.print_exception(error)
         raise RequestError("handler.import", _why(name, error)) from error
+
+
+def load_handlers(name: str) -> Any:
+    """The handlers of a module or file, all of them or those under one name: `module:name`."""
+    place, colon, attribute = name.rpartition(":")
+    if not colon or not attribute.isidentifier():
+        return load_module(name)
+    try:
+        return getattr(load_module(place), attribute)
+    except AttributeError:
+        raise RequestError(
+            "handler.import", f"{place} has no {attribute!r}; name a handler or a list of them"
+        ) from None
 
 
 def json_value(given: str, option: str) -> Any:

@@ -91,10 +91,13 @@ CODES: dict[str, str] = {
     "session.invalid": "A field of the session is wrong or out of range.",
     "session.closed": "The session takes no new instances: it is paused, completed or expired.",
     "checkpoint.not_found": "The instance has no checkpoint.",
+    "record.not_found": "The tenant has no such rule, pin, push target or command.",
+    "record.exists": "There is one for the same handler, queue or id already.",
     "record.limit": "The tenant, or the owner, has as many of these as there may be.",
     "webhook.invalid": "A webhook's URL, events, secret or number in the settings cannot be used.",
     "webhook.not_found": "There is no such delivery of a webhook.",
     "webhook.state": "The delivery is not in a state in which that can be asked of it.",
+    "webhook.undelivered": "A delivery that was tried again did not arrive; it says why.",
     "event.invalid": "A field of an event is missing, blank or too long.",
     "event.not_found": "There is no such event, or it is kept no longer.",
     "event.full": "The correlation key keeps as many events or waits as it can.",
@@ -105,7 +108,11 @@ CODES: dict[str, str] = {
     "request.tenant": "The call names no tenant; send the header X-Tenant-Id.",
     "request.route": "There is no such path, or it does not take that method.",
     "request.key_reused": "The Idempotency-Key was used before with another request.",
+    "request.in_progress": "The first request with this Idempotency-Key is still being answered.",
+    "request.spent": "What the Idempotency-Key stands for is done, but its answer was not kept.",
     "request.rate": "Too many requests came from this caller at once.",
+    "stream.full": "As many streams are open as the server allows; try again later.",
+    "cursor.invalid": "The cursor is none that this server gave out.",
     "replay.differs": "The replay gave another result than the journal.",
     "replay.erased": "The bodies of this instance were erased; nothing is left to replay.",
     # operator: the store, the clock, the machine
@@ -122,6 +129,8 @@ CODES: dict[str, str] = {
     "vault.broken": "A sealed secret was damaged, or moved from where it was sealed.",
     "vault.key": "The vault's key is not 32 bytes as hex or base64, nor a file that holds one.",
     "clock.jump": "The wall clock moved too far; accept it with `detent clock accept`.",
+    "server.unreachable": "The server cannot be reached, or went away before it had answered.",
+    "server.answer": "What answered is no Detent server, or one of another release; check the URL.",
     "server.exposed": "Without an API key the server listens on its own machine only.",
     "server.address": "The server cannot listen on that address.",
     "audit.broken": "The chain is not intact; the first broken entry is named.",
@@ -196,6 +205,25 @@ class InvariantViolation(DetentError):
 
     def __init__(self, message: str) -> None:
         super().__init__("invariant.broken", message)
+
+
+_OPERATOR = ("store", "clock", "server", "vault", "audit")
+
+
+def error_of(code: str, message: str, details: dict[str, Any] | None = None) -> DetentError:
+    """The error of a code that came from elsewhere, of the class that is raised here."""
+    told, area = details or {}, code.partition(".")[0]
+    if code == "invariant.broken":
+        return InvariantViolation(message)
+    kind: type[DetentError] = RequestError
+    if area == "definition" and "faults" in told:
+        kind = DefinitionError
+    elif area == "expression":
+        kind = ExpressionError
+    elif area in _OPERATOR:
+        kind = StoreError
+    made: DetentError = _rebuild(kind, code, message, told)
+    return made
 
 
 def invariant(condition: object, sentence: str) -> None:

@@ -67,11 +67,18 @@ SECRETS_PER_STEP = 100  # credentials that the params of one step name
 SECRET_CHARS = 4  # a shorter text is only taken for the secret where it stands alone
 REFRESH_BEFORE_MS = 300_000  # how long before it expires a token is refreshed
 REFRESH_AGAIN_MS = 60_000  # until the next try of a refresh that failed, or was lost
+REFRESH_LOOK_MS = 60_000  # how often a server looks for tokens to refresh
+REFRESH_TIMEOUT_MS = 30_000  # how long a provider may take to give a new token
 REFRESH_BYTES = 64 * 1024  # of an answer to a refresh
 VAULT_KEYS = 16  # the one that seals, and older ones
 API_KEYS_PER_TENANT = 1_000
 API_KEY_USE_MS = 60_000  # how often at most the last use of a key is written
 API_KEYS_TRACKED = 10_000
+API_KEY_FRESH_MS = 5_000  # how long a key that was let in is not looked up again
+REQUEST_KEY_CHARS = 255  # of an Idempotency-Key
+REQUEST_ANSWER_BYTES = 64 * 1024  # of an answer kept under one
+REQUEST_KEPT_MS = 86_400_000  # how long it is kept
+REQUESTS_PRUNED = 10  # kept answers that are looked at for removal with each new one
 TRIGGERS_PER_TENANT = 10_000
 TRIGGER_CONFIG_BYTES = 64 * 1024
 WEBHOOK_BYTES = 1024 * 1024
@@ -87,6 +94,22 @@ SESSION_INSTANCES = 10_000
 CHECKPOINT_BYTES = 256 * 1024
 CHECKPOINTS_PER_INSTANCE = 10_000
 CHECKPOINTS_LISTED = 100
+
+# streams of the server
+STREAMS = 256  # open at once
+STREAM_ROWS = 500  # journal rows of one look
+STREAM_LOOK_BYTES = 256 * 1024  # shown by one look; one larger output still goes alone
+STREAM_POLL_LEAST_MS = 100
+STREAM_POLL_MOST_MS = 5_000
+STREAM_GAP_MS = 50  # between two looks of one stream, however much moves
+STREAM_BEAT_MS = 15_000  # of silence before a comment says that the stream is alive
+STREAM_STALL_MS = 60_000  # a reader that takes nothing for so long is dropped
+STREAM_DELTAS = 1_000  # pieces of a model's text that wait for a slow reader; the oldest go
+PLACE_DIGITS = 18  # of a position that a client gives back
+FLEET_PER_TENANT = 1_000  # routing rules; version pins; push targets; commands of workers
+USAGE_INSTANCES = 10_000  # counted by one call
+CHANGES_LISTED = 500
+CHANGES_SCANNED = 5_000  # journal rows of a tenant that one page looks at
 
 # turns
 INSTANCES_PER_TURN = 500
@@ -131,6 +154,9 @@ WORK_EVENTS = 1_000  # lines in the history of one item; what comes later is not
 WORK_REAPED = 500  # items whose lease is over, dealt with at once
 REAPER_PAUSE_MS = 100  # between two looks at claims, however many end
 CHECKPOINT_BYTES = 262_144
+WORKER_CALLS = 10_000  # that one worker makes at once
+WORK_WAIT_S = 30  # how long a poll may wait for work
+WORK_SECRETS_KEPT = 10_000  # tasks whose secrets are remembered, to be hidden in their reports
 WORK_LOG_LINES = 500  # of one report; what is more is left out
 WORKER_NOTED_MS = 5_000  # that a worker was seen is written down no more often
 WORKERS_LISTED = 10_000  # things that workers polled for
@@ -157,6 +183,7 @@ WEBHOOK_TIMEOUT_MS = 10_000
 WEBHOOK_TOLERANCE_S = 300  # how old or early a signed timestamp may be when it is verified
 WEBHOOK_EXCERPT_CHARS = 500  # of a receiver's answer, kept with the failure
 WEBHOOKS_LISTED = 1_000
+WEBHOOK_REDELIVER_MS = 15_000  # how long a caller waits for the end of a delivery tried again
 WEBHOOKS_SCANNED = 10_000  # looked at for one list with a filter
 
 # events
@@ -175,6 +202,7 @@ EVENTS_LISTED = 1_000
 LIMITS_PER_TENANT = 10_000
 LIMIT_MAX = 1_000_000  # permits of one window: the gate remembers the instant of each
 LIMIT_WINDOW_MS = 366 * 86_400_000
+RETRY_AFTER_MS = 366 * 86_400_000  # how long a handler can close what its step used
 POOLS_PER_TENANT = 1_000
 RESOURCES_PER_POOL = 1_000
 RESOURCES_PER_TENANT = 10_000
@@ -198,6 +226,8 @@ PARTITIONS_MOST = 1_024
 SEAL_EVERY_TURNS = 1_000
 KEY_FILE_BYTES = 16 * 1024
 ASK_TIMEOUT_MS = 30_000
+IDS_AT_ONCE = 100  # in the query of one request
+LONG_POLL_MS = 20_000  # a request that waits for a state is answered by then
 MAX_CLOCK_JUMP_MS = 7 * 86_400_000
 
 # dispatcher
@@ -222,3 +252,11 @@ VERIFY_PAGE = 1_000  # journal rows at once; larger pages leave the cache and ar
 
 # concurrency keys
 CONCURRENCY = 1_000_000
+
+# client
+CLIENT_TIMEOUT_MS = 40_000  # longer than an engine takes to say that it cannot answer
+CLIENT_ATTEMPTS = 5  # of a request that cannot have been carried out twice
+CLIENT_BACKOFF_MS = 100  # before the second attempt; doubled before each further one
+CLIENT_BACKOFF_MOST_MS = 5_000
+CLIENT_CONNECTIONS = 100  # kept by one client, also where many tasks use it at once
+CLIENT_SEQUENCES = 1_000  # whose ids a client remembers

@@ -26,6 +26,7 @@ from detent.model.payload import clean_text, encode_payload
 from detent.ports.store import NewArrival
 from detent.ports.work import Beat, Claim, Report
 from detent.service.arguments import check_flag, check_text, invalid, listed
+from detent.service.fleet import held
 from detent.service.reading import check_tenant
 from detent.service.work_views import Task, find_task, task_of
 
@@ -51,9 +52,11 @@ class Polled(Struct, frozen=True, kw_only=True):
     """The tasks claimed, oldest first; without any, when there may be one though nobody adds it.
 
     `reclaimed` are the topics of tasks that this poll took from silent workers and left for others.
+    A claim lives for `lease_ms` without a heartbeat.
     """
 
     tasks: tuple[Task, ...] = ()
+    lease_ms: int = limits.WORK_STALE_MS
     next_ms: int | None = None
     reclaimed: tuple[Topic, ...] = ()
 
@@ -87,7 +90,9 @@ def poll(
             check_text(name, value, limits.NAME_CHARS)
     if type(request.limit) is not int or request.limit < 1:
         raise invalid("limit", "a whole number of at least 1", request.limit)
-    reaped = reap(store, now_ms)
+    tenant, reaped = request.tenant, reap(store, now_ms)
+    if tenant and held(store, tenant, request.worker, request.handler, request.version):
+        return Polled(reclaimed=reaped.reclaimed)
     claim = Claim(
         handler=request.handler,
         worker=request.worker,
@@ -95,12 +100,13 @@ def poll(
         stale_ms=stale_ms,
         limit=min(request.limit, limits.WORK_POLLED),
         queue=request.queue,
-        tenant=request.tenant,
+        tenant=tenant,
         version=request.version,
     )
     claimed = store.work.claim(claim)
     return Polled(
         tasks=tuple(map(task_of, claimed.rows)),
+        lease_ms=stale_ms,
         next_ms=claimed.next_ms,
         reclaimed=reaped.reclaimed,
     )

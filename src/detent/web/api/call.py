@@ -8,8 +8,14 @@ from msgspec import Struct
 
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
+from detent.model.limits import KEY_CHARS
+from detent.service.arguments import check_text
+from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
+from detent.web.api.known_keys import KnownKeys
+from detent.web.api.meters import Meters
 from detent.web.api.settings import ApiSettings
+from detent.web.api.streams import Streams
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +40,10 @@ class House(Struct, frozen=True):
     settings: ApiSettings
     sequences: KnownSequences
     description: Any
+    keys: KnownKeys
+    peers: PeerRates
+    streams: Streams
+    meters: Meters
 
 
 class Call:
@@ -44,12 +54,16 @@ class Call:
         "description",
         "desk",
         "id_seed",
+        "keys",
+        "meters",
         "path",
+        "peers",
         "principal",
         "query",
         "request",
         "sequences",
         "server",
+        "streams",
     )
 
     def __init__(self, request: Request, desk: Desk, house: House) -> None:
@@ -58,6 +72,10 @@ class Call:
         self.server = house.settings
         self.sequences = house.sequences
         self.description = house.description
+        self.keys = house.keys
+        self.peers = house.peers
+        self.streams = house.streams
+        self.meters = house.meters
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None
@@ -98,3 +116,12 @@ class Call:
             return self.desk.fresh_id()
         self._ids += 1
         return derived_id(self.tenant or "", "request", f"{self.id_seed}:{self._ids}")
+
+    def own_id(self, instance: str, chosen: str | None) -> str:
+        """The id of an input: a fresh one, or one that only this tenant can use again."""
+        if chosen is None:
+            return self.fresh_id()
+        check_text("id", chosen, KEY_CHARS)
+        if self.tenant is None:
+            return chosen
+        return derived_id(self.tenant, "signal", f"{instance}:{chosen}")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from detent.kernel.spill import unpack
-from detent.model.inputs import Started, decode_input
 from detent.model.snapshot import Snapshot, decode_snapshot
 from detent.service.instances import SequenceIds
-from detent.service.reading import timing_of
+from detent.service.reading import snapshot_or_start, timing_of
+from detent.service.sessions import session_of
 from detent.service.starting import PRIORITIES
 from detent.web.api.reply import instant
 
@@ -31,30 +29,17 @@ def shown(store: Store, rows: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     for row in rows:
         found = loaded.get(row.id)
         if found is None or found.body is None:
-            made.append(_wire(row, _unborn(store, row), ids, timing))
-            continue
-        snapshot = decode_snapshot(found.body)
-        if snapshot.blobs:
-            unpack(snapshot, store.blobs(row.id, snapshot.blobs))
-        made.append(_wire(row, snapshot, ids, timing))
+            snapshot = snapshot_or_start(store, row)
+        else:
+            snapshot = decode_snapshot(found.body)
+            if snapshot.blobs:
+                unpack(snapshot, store.blobs(row.id, snapshot.blobs))
+        wire = _wire(row, snapshot, ids, timing)
+        session = session_of(store, row.id)
+        if session is not None:
+            wire["session_id"] = session
+        made.append(wire)
     return made
-
-
-def _unborn(store: Store, row: InstanceRow) -> Snapshot:
-    """What an instance will be when a writer takes its start in."""
-    snapshot = Snapshot(id=row.id, created=row.created)
-    body = store.waiting_start(row.id)
-    told = decode_input(body) if body is not None else None
-    if isinstance(told, Started):
-        snapshot.timezone = told.timezone
-        snapshot.data = msgspec.to_builtins(told.data)
-        snapshot.config = msgspec.to_builtins(told.config)
-        snapshot.metadata = msgspec.to_builtins(told.metadata)
-        snapshot.dry_run = told.dry_run
-        snapshot.auto_approve = told.auto_approve
-        if told.concurrency_key is not None:
-            snapshot.concurrency = {"key": told.concurrency_key, "max": told.max_concurrency}
-    return snapshot
 
 
 def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing) -> dict[str, Any]:

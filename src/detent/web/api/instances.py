@@ -14,11 +14,11 @@ from detent.model import limits
 from detent.model.errors import RequestError
 from detent.ports.listing import ListQuery
 from detent.ports.store import NewArrival
-from detent.service.arguments import invalid
+from detent.service.arguments import invalid, span_ms
 from detent.service.reading import find_instance
 from detent.service.sequences import find_sequence
 from detent.service.starting import StartRequest, check_handlers, start_submission
-from detent.web.api import instance_shape
+from detent.web.api import instance_shape, sessions
 from detent.web.api.call import Call
 from detent.web.api.reply import json_reply
 from detent.web.api.routes import Table
@@ -54,11 +54,14 @@ class NewInstance(Struct):
     metadata: Any = None
     context: Context = field(default_factory=Context)
     next_fire_at: dt.datetime | None = None
+    start_in_ms: int | None = None  # counted by the engine's clock, instead of an instant
     concurrency_key: str | None = None
     max_concurrency: int | None = None
     idempotency_key: str | None = None
     dry_run: bool = False
     dry_run_auto_approve: bool = False
+    session_id: str | None = None
+    budget: dict[str, int] | None = None
 
 
 class Batch(Struct):
@@ -74,10 +77,17 @@ class Started(Struct, omit_defaults=True):
     deduplicated: bool = False
 
 
-class Count(Struct):
-    """How many."""
+class Count(Struct, omit_defaults=True):
+    """How many; with their ids where these were asked for."""
 
     count: int
+    ids: list[str] = []
+
+
+class BatchQuery(Struct):
+    """Whether to tell the ids of what was started."""
+
+    ids: bool = False
 
 
 class ListInstances(Struct):
@@ -95,12 +105,19 @@ class ListInstances(Struct):
 async def create(call: Call, body: NewInstance) -> Response:
     """Start an instance; a known idempotency key gives the first one's id."""
     made = await _submission(call, body, foreign="unknown")
-    verdict = await call.desk.ask(lambda ack: replace(made, ack=ack))
+    joined = await _join(call, [(body, made)])
+    # under an Idempotency-Key a start that comes again is known by its own id
+    id = f"start:{made.instance}" if call.id_seed else made.id
+    verdict = await call.desk.ask(lambda ack: replace(made, ack=ack, id=id))
+    for tenant, session in joined:
+        await sessions.catch_up(call, tenant, session)
     known = isinstance(verdict.result, dict) and verdict.result.get("deduplicated", False)
     return json_reply(Started(made.instance, known), 200 if known else 201)
 
 
-@table.route("POST", "/instances/batch", takes=Batch, gives={201: Count, 200: Count})
+@table.route(
+    "POST", "/instances/batch", takes=Batch, query=BatchQuery, gives={201: Count, 200: Count}
+)
 async def create_many(call: Call, body: Batch) -> Response:
     """Start many instances, all or none."""
     if not body.instances:
@@ -110,22 +127,13 @@ async def create_many(call: Call, body: Batch) -> Response:
             "request.invalid",
             f"a batch holds at most {limits.BATCH_STARTS} instances; got {len(body.instances)}",
         )
-    desk = call.desk
-    arrivals = []
-    for item in body.instances:
-        made = await _submission(call, item, foreign="forbidden")
-        arrivals.append(
-            NewArrival(
-                id=f"start:{made.instance}",
-                p=desk.partition(made.instance),
-                instance=made.instance,
-                body=made.body,
-                birth=made.birth,
-                salt=desk.salt(),
-            )
-        )
-    await desk.leave(arrivals)
-    return json_reply(Count(len(arrivals)), 201)
+    starts = [(item, await _submission(call, item, "forbidden")) for item in body.instances]
+    joined = await _join(call, starts)
+    await call.desk.leave([_arrival(call, made) for _item, made in starts])
+    for tenant, session in joined:
+        await sessions.catch_up(call, tenant, session)
+    told = [made.instance for _item, made in starts] if call.query.ids else []
+    return json_reply(Count(len(starts), told), 201)
 
 
 @table.route("GET", "/instances", query=ListInstances, gives={200: Page})
@@ -161,6 +169,29 @@ async def children(call: Call) -> Response:
         return instance_shape.shown(store, store.instances(Numbers(parent=row.id, limit=LIST_MOST)))
 
     return json_reply(await call.desk.look(read))
+
+
+async def _join(call: Call, starts: list[tuple[NewInstance, Submission]]) -> list[tuple[str, str]]:
+    """Let those that name a session belong to it before they start; the sessions by tenant."""
+    by_tenant: dict[str, list[tuple[str, str]]] = {}
+    for item, made in starts:
+        if item.session_id is not None:
+            pair = (item.session_id, made.instance)
+            by_tenant.setdefault(call.owner(item.tenant_id), []).append(pair)
+    for tenant, members in by_tenant.items():
+        await sessions.join(call, tenant, members)
+    return list(dict.fromkeys((t, session) for t in by_tenant for session, _ in by_tenant[t]))
+
+
+def _arrival(call: Call, made: Submission) -> NewArrival:
+    return NewArrival(
+        id=f"start:{made.instance}",
+        p=call.desk.partition(made.instance),
+        instance=made.instance,
+        body=made.body,
+        birth=made.birth,
+        salt=call.desk.salt(),
+    )
 
 
 def _row(store: Store, call: Call) -> InstanceRow:
@@ -231,16 +262,22 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
         namespace=body.namespace,
         priority=body.priority,
         timezone=body.timezone,
-        at=_instant(body.next_fire_at),
+        at=_begins(body),
         dry_run=body.dry_run,
         auto_approve=body.dry_run_auto_approve,
         concurrency_key=body.concurrency_key,
+        budget=body.budget,
         max_concurrency=1 if body.max_concurrency is None else body.max_concurrency,
     )
     moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
     return start_submission(known.definition, request, moment, 0)
 
 
-def _instant(at: dt.datetime | None) -> dt.datetime | None:
-    """A timestamp; one without an offset is in UTC."""
+def _begins(body: NewInstance) -> dt.datetime | dt.timedelta | None:
+    """When it begins; a timestamp without an offset is in UTC."""
+    at, span = body.next_fire_at, body.start_in_ms
+    if span is not None:
+        if at is not None:
+            raise invalid("start_in_ms", "left out where next_fire_at is given", span)
+        return dt.timedelta(milliseconds=span_ms("start_in_ms", span))
     return at.replace(tzinfo=dt.UTC) if at is not None and at.tzinfo is None else at

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT
 from starlette.responses import Response
 
 from detent.web.api.call import Call
@@ -23,7 +23,11 @@ _REFS = "#/components/schemas/{name}"
 _ERROR = {
     "type": "object",
     "required": ["error", "code"],
-    "properties": {"error": {"type": "string"}, "code": {"type": "string"}},
+    "properties": {
+        "error": {"type": "string"},
+        "code": {"type": "string"},
+        "details": {"type": "object"},
+    },
 }
 
 
@@ -37,7 +41,9 @@ class Description:
 
     def _make(self) -> dict[str, Any]:
         shapes = _shapes(self._routes)
-        _, components = msgspec.json.schema_components(shapes, ref_template=_REFS)
+        _, components = msgspec.json.schema_components(
+            shapes, schema_hook=_anything, ref_template=_REFS
+        )
         paths: dict[str, dict[str, Any]] = {}
         for route in self._routes:
             operation = _operation(route)
@@ -68,12 +74,8 @@ async def document(call: Call) -> Response:
 
 
 def _shapes(routes: Sequence[Route]) -> list[Any]:
-    found: dict[str, Any] = {}
-    for route in routes:
-        for shape in (route.takes, *route.gives.values()):
-            if isinstance(shape, type) and issubclass(shape, Struct):
-                found[shape.__name__] = shape
-    return list(found.values())
+    shapes = [shape for route in routes for shape in (route.takes, *route.gives.values())]
+    return [shape for shape in shapes if shape is not None and shape is not Any]
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -145,7 +147,9 @@ def _responses(route: Route) -> dict[str, Any]:
             answer["content"] = {media: {"schema": _schema(shape)}}
         made[str(status)] = answer
     refused = {"description": "refused: JSON with a sentence and a code, or plain text"}
-    made["4XX"] = refused | {"content": {JSON: {"schema": {"$ref": _REFS.format(name="Error")}}}}
+    error = {"schema": {"$ref": _REFS.format(name="Error")}}
+    text = {"schema": {"type": "string"}}
+    made["4XX"] = refused | {"content": {JSON: error, "text/plain": text}}
     made["503"] = {"description": "the store or the writer needs attention"}
     return made
 
@@ -153,5 +157,14 @@ def _responses(route: Route) -> dict[str, Any]:
 def _schema(shape: Any) -> dict[str, Any]:
     if shape is Any:
         return {}
-    (schema,), _ = msgspec.json.schema_components([shape], ref_template=_REFS)
+    (schema,), _ = msgspec.json.schema_components(
+        [shape], schema_hook=_anything, ref_template=_REFS
+    )
     return schema
+
+
+def _anything(kind: type) -> dict[str, Any]:
+    """The schema of a member that may hold any JSON."""
+    if kind is not object:
+        raise NotImplementedError
+    return {"description": "any JSON"}

@@ -1,13 +1,14 @@
 """How errors leave the server: the status and the words of the contract, and our stable code.
 
-An error of a handler is JSON, `{"error": "<class>: <sentence>", "code": "<code>"}`. An error before
-the handler (the body or a parameter cannot be read) is plain text. Who is not let in gets a status
-and an empty body. The code is in the header `x-detent-code` of all three.
+An error of a handler is JSON, `{"error": "<class>: <sentence>", "code": "<code>"}`, with `details`
+for programs where it has some. An error before the handler (the body or a parameter cannot be read)
+is plain text. Who is not let in gets a status and an empty body. The code is in the header
+`x-detent-code` of all three.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -37,12 +38,29 @@ _STATUS: Final[dict[str, int]] = {
     "payload.schema": 422,
     "payload.invalid": 422,
     "request.key_reused": 422,
+    "request.in_progress": 409,
+    "request.spent": 409,
     "request.forbidden": 403,
     "request.unauthorized": 401,
     "request.timeout": 503,
     "request.rate": 429,
     "cron.exists": 409,
+    "stream.full": 503,
+    "webhook.state": 409,
+    "webhook.undelivered": 502,
+    "event.full": 409,
+    "tenant.foreign": 403,
+    "trigger.refused": 401,
+    "trigger.rate": 429,
+    "api_key.refused": 401,
+    "session.closed": 409,
+    "record.limit": 409,
+    "credential.refresh": 502,
+    "vault.locked": 503,
+    "vault.broken": 500,
+    "vault.key": 500,
     "engine.closed": 503,
+    "work.checkpoint": 409,
     "invariant.broken": 500,
 }
 _BY_REASON: Final[dict[str, int]] = {
@@ -92,7 +110,9 @@ def error_reply(error: DetentError) -> Response:
     kind = CLASSES[status]
     if status == 409 and error.code.endswith((".exists", "definition.conflict")):
         kind = "already exists"
-    body = {"error": f"{kind}: {error.message}", "code": error.code}
+    body: dict[str, Any] = {"error": f"{kind}: {error.message}", "code": error.code}
+    if error.details:
+        body["details"] = error.details
     return Response(_encode(body), status, {"x-detent-code": error.code}, media_type=JSON)
 
 
