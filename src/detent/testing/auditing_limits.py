@@ -99,7 +99,7 @@ class GateAudit:
 
     def finish(self, outside: Outside) -> None:
         """After the end: nothing is left at any gate, and calls came when they were allowed."""
-        counters = "('use', 'day', 'turn', 'shut')"
+        counters = "('use', 'day', 'turn', 'shut', 'breaker')"
         sql = f"SELECT tenant, kind, key FROM gate_row WHERE kind NOT IN {counters}"
         for tenant, kind, key in self._connection.execute(sql).fetchall():
             raise Wrong(f"leaked: all have ended, and {tenant}'s gate still has {kind} {key}")
