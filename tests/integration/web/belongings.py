@@ -131,20 +131,6 @@ def an_api_key(owner):
     return {"id": made["id"]}
 
 
-def a_task(owner):
-    """One that its worker holds, and one that waits for a worker."""
-    handler = f"h-{uuid.uuid4().hex}"
-    charge = step("charge", handler, queue_name="q1", params={"p": MARK})
-    body = sequence_body(charge, tenant_id=owner.tenant)
-    owner.make("/sequences", body)
-    start = {"sequence_id": body["id"], "tenant_id": owner.tenant, "namespace": "default"}
-    for _ in range(2):
-        owner.server.settle(owner.make("/instances", start)["id"], "waiting")
-    poll = {"handler_name": handler, "worker_id": "w1"}
-    (held,) = owner.server.post("/workers/tasks/poll", poll, tenant=owner.tenant).json()
-    return {"id": held["id"], "handler": handler}
-
-
 def an_event(owner):
     body = {
         "tenant_id": owner.tenant,
@@ -174,6 +160,20 @@ def a_push_target(owner):
 def a_command(owner):
     body = {"worker_id": MARK, "command": "look"}
     return {"id": owner.make("/workers/commands", body)["id"]}
+
+
+def a_task(owner):
+    """One that its worker holds, and one that waits for a worker."""
+    handler = f"h-{uuid.uuid4().hex}"
+    charge = step("charge", handler, queue_name="q1", params={"p": MARK})
+    body = sequence_body(charge, tenant_id=owner.tenant)
+    owner.make("/sequences", body)
+    start = {"sequence_id": body["id"], "tenant_id": owner.tenant, "namespace": "default"}
+    for _ in range(2):
+        owner.server.settle(owner.make("/instances", start)["id"], "waiting")
+    poll = {"handler_name": handler, "worker_id": "w1"}
+    (held,) = owner.server.post("/workers/tasks/poll", poll, tenant=owner.tenant).json()
+    return {"id": held["id"], "handler": handler}
 
 
 # The first segment of a path, or the first two -> what its parameters name.
