@@ -139,7 +139,7 @@ CONNECTIONS = 1_000  # at once; as many as calls of async handlers
 CONNECTIONS_KEPT = 50  # idle ones, ready for the next call
 CONNECTION_KEPT_MS = 30_000
 FAILURE_BODY_CHARS = 16_384  # of an answer that is kept in a failure's details
-RETRY_AFTER_MS = 86_400_000  # what a server can make a tenant wait
+SERVER_RETRY_AFTER_MS = 86_400_000  # what a server can make a tenant wait
 
 # language models
 PROVIDERS = 16  # of one call, tried in order
