@@ -301,7 +301,6 @@ def test_a_call_over_its_timeout_is_a_failure_that_may_be_retried(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"fallback_handler": "noop"},
         {"compensation": {"handler": "noop"}},
     ],
     ids=str,

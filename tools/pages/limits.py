@@ -48,6 +48,8 @@ _ENGINE = {
     "`tenant` and `secrets`.",
     "webhook_delivery": "How they are told, below.",
     "workers": "Handlers that nobody has registered are external workers'; off, they are refused.",
+    "breaker_threshold": "Failures in a row that open a handler's circuit breaker; 0: none ever.",
+    "breaker_cooldown_ms": "How long an open circuit breaker lets nothing pass.",
     "work_stale_ms": "How long a worker's claim lives without a heartbeat.",
     "turns": "The settings of the writer, below.",
 }
@@ -66,6 +68,8 @@ _WRITER = {
     "stale_instance_threshold_secs": "How often the writer looks for dispatchers that have gone.",
     "cache_bytes": "Encoded snapshots kept in memory.",
     "seal_every_turns": "Turns, over all partitions, from one seal to the next.",
+    "breaker_threshold": "Set by the engine.",
+    "breaker_cooldown_ms": "Set by the engine.",
     "errand": "Only what is asked for moves; waits, lines and calls are left to another engine.",
     "webhooks": "Set by the engine: its URLs without their secrets.",
 }

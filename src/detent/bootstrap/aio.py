@@ -68,6 +68,11 @@ class AsyncEngine:
         return AsyncVerbs(self._engine.pools)
 
     @property
+    def breakers(self) -> AsyncVerbs:
+        """`await engine.aio.breakers.list(...)` and the other verbs of `engine.breakers`."""
+        return AsyncVerbs(self._engine.breakers)
+
+    @property
     def crons(self) -> AsyncVerbs:
         """`await engine.aio.crons.create(...)` and the other verbs of `engine.crons`."""
         return AsyncVerbs(self._engine.crons)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from detent.bootstrap.aio import AsyncEngine
 from detent.bootstrap.assemble import Parts, assemble
+from detent.bootstrap.breakers import Breakers
 from detent.bootstrap.crons import Crons
 from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
@@ -72,7 +73,7 @@ class Engine:
         `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers`
         (handlers nobody has registered are external workers'), `work_stale_ms`, `vault_key`,
         `vault_old_keys`, `webhooks`, `webhook_delivery`, `allow_internal_urls`,
-        `allowed_internal_hosts`, `api_key_envs`.
+        `allowed_internal_hosts`, `api_key_envs`, `breaker_threshold`, `breaker_cooldown_ms`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)
@@ -92,6 +93,7 @@ class Engine:
         self._parts = parts
         self.limits = Limits(door)
         self.pools = Pools(door)
+        self.breakers = Breakers(door)
         self.crons = Crons(door, self, parts.keep, self._policies)
         self.events = Events(door, parts.ask)
         self.webhooks = Webhooks(parts)

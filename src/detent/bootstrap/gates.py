@@ -67,7 +67,7 @@ class Door(NamedTuple):
     moment: Callable[[], Moment]
 
 
-class _Gate:
+class Gatehouse:
     """A tenant's gate as its configuration is changed and read."""
 
     def __init__(self, door: Door) -> None:
@@ -87,7 +87,7 @@ class _Gate:
         return moment.epoch_ms + moment.tick * moment.resolution_ms
 
 
-class Limits(_Gate):
+class Limits(Gatehouse):
     """Rate limits: at most `max` in any window, for each (tenant, key)."""
 
     def set(self, key: str, *, max: int, window: Span, tenant: str = "default") -> LimitView:
@@ -127,7 +127,7 @@ class Limits(_Gate):
         return self._door.look(lambda store: gate_views.find_limit(store, tenant, key, now_ms))
 
 
-class Pools(_Gate):
+class Pools(Gatehouse):
     """Pools: resources that stand in for one another, with weights, caps and warm-up."""
 
     def create(self, name: str, strategy: str = "weighted", *, tenant: str = "default") -> PoolView:

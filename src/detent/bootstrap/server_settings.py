@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from detent.model import limits
 from detent.model.errors import RequestError
 
 PREFIX = "DETENT_"
@@ -46,6 +47,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     webhook_secret: str = ""
     handlers: tuple[str, ...] = ()
     max_in_flight: int = 1_000
+    breaker_threshold: int = limits.BREAKER_THRESHOLD
+    breaker_cooldown_ms: int = limits.BREAKER_COOLDOWN_MS
     env_label: str = ""
     env_color: str = ""
     log_level: str = "info"

@@ -46,6 +46,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     allow_internal_urls: bool = False  # network handlers may call private addresses
     allowed_internal_hosts: tuple[str, ...] = ()  # names, addresses, networks; perhaps with :port
     api_key_envs: tuple[str, ...] = ("*_API_KEY",)  # variables that llm_call may read keys from
+    breaker_threshold: int = limits.BREAKER_THRESHOLD  # failures in a row; 0: no circuit breakers
+    breaker_cooldown_ms: int = limits.BREAKER_COOLDOWN_MS  # how long an open one lets nothing pass
     turns: WriterSettings = WriterSettings()
 
     def __repr__(self) -> str:
@@ -104,11 +106,23 @@ def check(settings: Settings) -> Settings:
     Allowed(settings.allowed_internal_hosts)
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     check_webhooks(settings.webhooks, settings.webhook_delivery)
-    if not settings.webhooks:
-        return settings
-    told = tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks)
-    turns = msgspec.structs.replace(settings.turns, webhooks=told)
-    return msgspec.structs.replace(settings, turns=turns)
+    _check_breakers(settings)
+    turns = msgspec.structs.replace(
+        settings.turns,
+        webhooks=tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks),
+        breaker_threshold=settings.breaker_threshold,
+        breaker_cooldown_ms=settings.breaker_cooldown_ms,
+    )
+    return settings if turns == settings.turns else msgspec.structs.replace(settings, turns=turns)
+
+
+def _check_breakers(settings: Settings) -> None:
+    for name, least, most in (
+        ("breaker_threshold", 0, limits.BREAKER_THRESHOLD_MOST),
+        ("breaker_cooldown_ms", 1, limits.BREAKER_COOLDOWN_MOST_MS),
+    ):
+        if not least <= getattr(settings, name) <= most:
+            raise _bad(name, f"{least} to {most}", getattr(settings, name))
 
 
 def for_writer(settings: Settings) -> Settings:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from detent.bootstrap.breakers import Breakers
 from detent.bootstrap.callers import raise_refusal
 from detent.bootstrap.crons import Crons
 from detent.bootstrap.gates import Door, Limits, Pools
@@ -221,6 +222,11 @@ class Visitor:
     def pools(self) -> Pools:
         """Pools of resources: create, add, update, remove, delete, list, show."""
         return Pools(self._door)
+
+    @property
+    def breakers(self) -> Breakers:
+        """Circuit breakers: list, show, reset."""
+        return Breakers(self._door)
 
     @property
     def crons(self) -> Crons:

@@ -76,6 +76,8 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         handlers=handlers,
         writer=settings.writer,
         max_in_flight=settings.max_in_flight,
+        breaker_threshold=settings.breaker_threshold,
+        breaker_cooldown_ms=settings.breaker_cooldown_ms,
         seal_key=seal_key,
         workers=True,
         work_stale_ms=settings.worker_reaper_stale_secs * 1000,

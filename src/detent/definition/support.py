@@ -11,7 +11,6 @@ from typing import Final
 # shape -> option -> what performs it
 UNSUPPORTED: Final[dict[str, dict[str, str]]] = {
     "step": {
-        "fallback_handler": "circuit breakers",
         "compensation": "continuity of a step",
     },
 }

@@ -13,17 +13,20 @@ _HELD = {
     "resource": "is deferred until its resource {} has capacity",
     "key": "waits for its turn under the concurrency key {}",
     "window": "waits for its send window to open",
+    "breaker": "is deferred by the open circuit breaker of {}",
 }
 _BY = {
     "limit": "the rate limit {}",
     "pool": "the pool {}",
     "resource": "its resource {}",
     "window": "its send window",
+    "breaker": "the open circuit breaker of {}",
 }
 _FREED = {
     "pool": "a resource that is added, enabled or given capacity",
     "resource": "its resource, once it is enabled or given capacity",
     "key": "the end, or the next wait, of an instance that holds the key",
+    "breaker": "a call of that handler that works, or its turn to try it",
 }
 
 
@@ -51,8 +54,10 @@ def joining(told: Forecast | None, at: Callable[[int], str]) -> str:
 
 
 def left_to_others(told: Iterable[Forecast], at: Callable[[int], str]) -> str:
-    """When it moves who waits for the holders of its concurrency key; empty: nobody does."""
+    """When it moves who waits for the holders of its concurrency key, or for a probe."""
     for each in told:
+        if each.rule.startswith("breaker:") and each.at is None:
+            return f" It moves by {_FREED['breaker']}."
         if each.holders:
             bound = each.not_before
             when = "" if bound is None else f", not before {at(bound)}"

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from detent.kernel import asking, intercept, ledger, listening, slot
+from detent.kernel import asking, breaking, intercept, ledger, listening, slot
 from detent.kernel.blocks import correlator
 from detent.kernel.blocks.person import acceptable
 from detent.kernel.blocks.schedule import child_ended, child_retried
@@ -49,6 +49,7 @@ def take(run: Run, told: Input, index: int) -> None:
     """Take one input in."""
     match told:
         case EffectApplied() | EffectFailed() | EffectDoubted() | EffectReconciled():
+            breaking.heard(run, told)
             resume_token(run, ledger.take_outcome(run, told, index))
         case SignalReceived():
             _signal(run, told, index)

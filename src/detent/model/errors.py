@@ -64,6 +64,7 @@ CODES: dict[str, str] = {
     "calendar.country": "The country or its part is unknown, or its holidays are not installed.",
     "limit.invalid": "The rate limit's key, number, window or closing time is out of range.",
     "limit.unknown": "The tenant has no rate limit of that key.",
+    "breaker.unknown": "The tenant has no circuit breaker for that handler: it never failed.",
     "pool.invalid": "A pool, or a resource in one, has a field that is wrong or out of range.",
     "pool.exists": "The tenant has a pool of that name already.",
     "pool.unknown": "The tenant has no pool of that name.",

@@ -339,6 +339,11 @@ class Store(DefinitionStore, RecordStore, Protocol):
     def gate_rows(self, tenant: str) -> list[GateRow]:
         """Everything stored of a tenant's gate."""
 
+    def breaker_rows(
+        self, tenant: str | None, limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[GateRow]:
+        """Breakers of a tenant or of all, by tenant and handler, from after these two on."""
+
     def gate_dues(self, partitions: Sequence[int]) -> list[GateDue]:
         """The gates of these partitions that have a due tick, by tenant."""
 

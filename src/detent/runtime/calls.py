@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def take_calls(parts: Parts, tick: int) -> None:
     """Act on other writers' mail to the gates here, then queue whoever fits now."""
     gates, queue = parts.gates, parts.queue
-    gates.tick = tick
+    gates.begin_turn(tick)
     if gates.mail:
         for id in gates.read_mail(tick):
             parts.inbox.held_ids.discard(id)

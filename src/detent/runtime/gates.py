@@ -19,10 +19,12 @@ from detent.kernel.gate.asks import (
     Asked,
     Call,
     GivenBack,
+    Reported,
     ToGate,
     decode_to_gate,
     encode,
 )
+from detent.kernel.gate.breakers import BreakerRules
 from detent.kernel.gate.config import Config, read_config
 from detent.kernel.gate.gate import Gate
 from detent.kernel.gate.meters import Timing
@@ -32,6 +34,7 @@ from detent.model.ids import partition_of, timed_id
 from detent.model.inputs import Configured, GateAnswered, decode_input, encode_input
 from detent.model.snapshot import decode_snapshot
 from detent.ports.store import GateDue, GateRow, NewArrival
+from detent.runtime.breakers import Known, WriterBreakers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,6 +76,7 @@ class Gates:
         lease: Lease,
         clock: TurnClock,
         chance: Callable[[int], bytes],
+        rules: BreakerRules,
     ) -> None:
         self._store = store
         self._meta = meta
@@ -95,6 +99,7 @@ class Gates:
         self.read: list[Mail] = []  # mail that the present turn has acted on
         self.outgoing: list[NewArrival] = []
         self.tick = 0
+        self.breakers = WriterBreakers(Known(store, meta, clock, rules), self)
         self.serving = True  # False: whoever asks stands in line, for nobody here would act
 
     # for the step being decided (GatePort) -------------------------------------------------------
@@ -103,7 +108,7 @@ class Gates:
         """Grant now, or give a place in line; the same answer if the step starts over."""
         known = self._answers.get(ask.ticket)
         if known is None:
-            gate = self._here(tenant)
+            gate = self.here(tenant)
             known = _SENT if gate is None else gate.ask(ask, self.tick, grant=self.serving)
             self._answers[ask.ticket] = known
         return known
@@ -112,7 +117,7 @@ class Gates:
         """Take what a ticket was called for."""
         known = self._answers.get(ticket)
         if known is None:
-            gate = self._here(tenant)
+            gate = self.here(tenant)
             known = _SENT if gate is None else gate.take(ticket, self.tick)
             self._answers[ticket] = known
         return known
@@ -120,42 +125,48 @@ class Gates:
     def leave(self, tenant: str, ticket: str) -> None:
         """A ticket is wanted no longer."""
         self._told = True
-        gate = self._here(tenant)
+        gate = self.here(tenant)
         if gate is not None:
             gate.leave(ticket, self.tick)
         else:
-            self._send(tenant, GivenBack(tenant=tenant, ticket=ticket))
+            self.send(tenant, GivenBack(tenant=tenant, ticket=ticket))
 
     def let_go(self, tenant: str, key: str, instance: str) -> None:
         """An instance holds its concurrency key no longer."""
         self._told = True
-        gate = self._here(tenant)
+        gate = self.here(tenant)
         if gate is not None:
             gate.let_go(key, instance, self.tick)
         else:
-            self._send(tenant, GivenBack(tenant=tenant, instance=instance, slot=key))
+            self.send(tenant, GivenBack(tenant=tenant, instance=instance, slot=key))
 
     def close(self, tenant: str, keys: tuple[str, ...], until: int) -> None:
         """Let nothing pass these keys before a tick."""
         self._told = True
-        gate = self._here(tenant)
+        gate = self.here(tenant)
         if gate is None:
-            self._send(tenant, GivenBack(tenant=tenant, keys=keys, until=until))
+            self.send(tenant, GivenBack(tenant=tenant, keys=keys, until=until))
             return
         for key in keys:
             gate.close(key, until)
 
     # for the turn --------------------------------------------------------------------------------
 
+    def begin_turn(self, tick: int) -> None:
+        """Another turn, at its tick."""
+        self.tick = tick
+        self.breakers.begin_turn()
+
     def begin_step(self) -> None:
         """Another step is decided: what the last one was told is its own affair."""
         self._told = False
+        self.breakers.begin_step()
         if self._answers:
             self._answers = {}
 
     def used_by_step(self) -> bool:
         """Whether the step being decided has changed a gate."""
-        return self._told or bool(self._answers)
+        return self._told or bool(self._answers) or self.breakers.used_by_step()
 
     def take_over(self) -> None:
         """Forget everything and learn which gates have something to do."""
@@ -173,6 +184,7 @@ class Gates:
         """A commit failed: what is in memory may never have happened."""
         for tenant in self._touched:
             self._note(tenant, 0)
+        self.breakers.drop()
         self._gates = {}
         self._touched = {}
         self._answers = {}
@@ -215,7 +227,7 @@ class Gates:
         """Act on what other writers sent; the ids of what is not to be acted on here (any more)."""
         opened, elsewhere = self._open_mail()
         # Everything is read from the store before the first letter counts as read.
-        gates = {told.tenant: self._here(told.tenant) for _, told in opened}
+        gates = {told.tenant: self.here(told.tenant) for _, told in opened}
         self.mail, self._unsure = [], False
         for letter, told in opened:
             gate = gates[told.tenant]
@@ -228,6 +240,9 @@ class Gates:
                 answer = gate.ask(told.ask, tick, grant=self.serving)
                 if answer.state != "deferred":
                     self._reply(told.ask.ticket, answer)
+                continue
+            if isinstance(told, Reported):
+                self.breakers.heard(told.tenant, gate, told.handler, worked=told.worked)
                 continue
             if told.ticket:
                 gate.leave(told.ticket, tick)
@@ -254,17 +269,22 @@ class Gates:
     def configure(self, body: bytes, inputs: Sequence[bytes]) -> None:
         """The gate's own instance was changed in this turn, by these inputs."""
         snapshot = decode_snapshot(body)
-        gate = self._here(snapshot.tenant)
+        gate = self.here(snapshot.tenant)
         if gate is None:
             return
         config = read_config(snapshot.kv)
         gate.configure(config, self.tick)
         for told in map(decode_input, inputs):
-            if isinstance(told, Configured) and told.verb == "limit.open":
+            if not isinstance(told, Configured):
+                continue
+            given = told.args if isinstance(told.args, dict) else {}
+            if told.verb == "limit.open":
                 # Not only keys with a limit: a provider may have closed any of them.
-                given = told.args if isinstance(told.args, dict) else {}
                 key = given.get("key") if len(given) == 1 else ""  # else it was refused
                 gate.open(str(key), self.tick)
+            elif told.verb == "breaker.reset":
+                handler = str(given.get("handler", ""))
+                self.breakers.heard(snapshot.tenant, gate, handler, worked=True)
 
     def settle_calls(self, decided: set[str]) -> None:
         """Whoever was called, and was stepped and did not take it, wants it no longer."""
@@ -309,26 +329,44 @@ class Gates:
         self.read = []
         self.outgoing = []
 
-    # inside --------------------------------------------------------------------------------------
+    # for the breakers ----------------------------------------------------------------------------
 
-    def _open(self, tenants: Sequence[str], tick: int) -> list[tuple[str, Gate]]:
-        """The gates of tenants whose home is here; all stay due if one cannot be read."""
-        try:
-            found = [(tenant, self._here(tenant)) for tenant in tenants]
-        except StoreError:
-            for tenant in tenants:
-                self._note(tenant, tick)
-            raise
-        return [(tenant, gate) for tenant, gate in found if gate is not None]
-
-    def _here(self, tenant: str) -> Gate | None:
+    def here(self, tenant: str) -> Gate | None:
+        """A tenant's gate, if its home is here; it counts as touched."""
         gate = self._gates.get(tenant)
         if gate is None:
             if not self._is_home(self._home(tenant)):
                 return None
             gate = self._gates[tenant] = open_gate(self._store, tenant, self._timing, self.tick)
+            self.breakers.adopt(tenant, gate)
         self._touched[tenant] = gate
         return gate
+
+    def is_here(self, tenant: str) -> bool:
+        """Whether a tenant's gate is at home here."""
+        return self._is_home(self._home(tenant))
+
+    def all_here(self) -> bool:
+        """Whether no other writer has any."""
+        return len(self._lease.heads) == self._meta.partitions
+
+    def send(self, tenant: str, told: GivenBack | Reported) -> None:
+        """Leave a letter for the gate of another writer."""
+        made = timed_id(self._clock.wall_ms(), self._chance(10))
+        left = NewArrival(made, self._home(tenant), gate_id(tenant), encode(told))
+        self.outgoing.append(left)
+
+    # inside --------------------------------------------------------------------------------------
+
+    def _open(self, tenants: Sequence[str], tick: int) -> list[tuple[str, Gate]]:
+        """The gates of tenants whose home is here; all stay due if one cannot be read."""
+        try:
+            found = [(tenant, self.here(tenant)) for tenant in tenants]
+        except StoreError:
+            for tenant in tenants:
+                self._note(tenant, tick)
+            raise
+        return [(tenant, gate) for tenant, gate in found if gate is not None]
 
     def _home(self, tenant: str) -> int:
         home = self._homes.get(tenant)
@@ -355,8 +393,3 @@ class Gates:
         told = GateAnswered(token=int(token), answer=answer, id=f"gate:{ticket}")
         p = partition_of(instance, self._meta.partitions)
         self.outgoing.append(NewArrival(told.id, p, instance, encode_input(told)))
-
-    def _send(self, tenant: str, told: GivenBack) -> None:
-        made = timed_id(self._clock.wall_ms(), self._chance(10))
-        left = NewArrival(made, self._home(tenant), gate_id(tenant), encode(told))
-        self.outgoing.append(left)

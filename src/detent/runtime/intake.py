@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Rows = dict[str, Hot]
 
 
-TO_GATE = ("ask", "back")  # from another writer to a gate here, not to an instance
+TO_GATE = ("ask", "back", "report")  # from another writer to a gate here, not to an instance
 
 
 class _Tag(Struct):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from detent.kernel.gate.breakers import BreakerRules
 from detent.kernel.run import Facts
 from detent.runtime.cache import Cache
 from detent.runtime.dues import Dues
@@ -123,7 +124,8 @@ class Parts:
         self.programs = Programs(store)
         self.seals = Seals(store, meta.partitions, settings.seal_every_turns)
         self.lease = Lease(store, clock, settings, owner, meta)
-        self.gates = Gates(store, meta, self.lease, clock, chance)
+        rules = BreakerRules(settings.breaker_threshold, settings.breaker_cooldown_ms)
+        self.gates = Gates(store, meta, self.lease, clock, chance, rules)
         self.gates.serving = not settings.errand
         self.facts = Facts(
             handlers={},

@@ -85,7 +85,7 @@ def _take_turn(parts: Parts, tick: int) -> None:
     take_arrivals(parts, tick)
     take_submissions(parts, tick)
     if parts.settings.errand:
-        parts.gates.tick = tick
+        parts.gates.begin_turn(tick)
     else:
         take_due(parts, tick)
         take_calls(parts, tick)

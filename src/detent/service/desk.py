@@ -48,6 +48,10 @@ class Verbs(Protocol):
         """Pools of resources."""
 
     @property
+    def breakers(self) -> Any:
+        """Circuit breakers."""
+
+    @property
     def crons(self) -> Any:
         """Schedules."""
 

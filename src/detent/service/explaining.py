@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from detent.kernel.explain import RESOLUTIONS, Explanation, explain
 from detent.kernel.foresight import coming_asks
+from detent.kernel.gate.asks import PROBE
 from detent.kernel.gate.forecast import Forecast, forecast, forecast_ask
 from detent.kernel.gate.meters import Timing as GateTiming
 from detent.kernel.ledger import effect_due
@@ -158,15 +159,19 @@ def gate_calls(store: Store, tenant: str, instances: frozenset[str]) -> dict[str
     tick = max((each.tick for each in store.partitions()), default=0)
     gate = open_gate(store, tenant, GateTiming(meta.epoch_ms, meta.resolution_ms), tick)
     found: dict[str, int] = {}
+    probed: set[str] = set()
     for _ in range(_GATE_ROUNDS):
         due = gate.next_due()
         if due is None or len(found) == len(instances):
             break
         tick = max(due, tick)
         for call in gate.call(tick, _GATE_ROOM):
-            if call.instance in instances:
+            ticket = f"{call.instance}:{call.token}"
+            breaker = gate.breaker_of(ticket)
+            if call.instance in instances and breaker not in probed:
                 found.setdefault(call.instance, tick)
-            gate.take(f"{call.instance}:{call.token}", tick)
+            if gate.take(ticket, tick).rule == PROBE:
+                probed.add(breaker)  # what becomes of the probe decides on the others
     return found
 
 

@@ -197,8 +197,9 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
     """
     unknown: dict[str, str] = {}
     for step in every_step(definition) if ANYBODY not in handlers else ():
-        if step.handler not in MOVES and step.handler not in handlers and not step.queue_name:
-            unknown.setdefault(step.handler, step.id)
+        for name in _performers(step):
+            if name not in MOVES and name not in handlers and not step.queue_name:
+                unknown.setdefault(name, step.id)
     for policy in definition.body.policies:
         if policy.handler and policy.handler not in handlers:
             unknown.setdefault(policy.handler, "policies")
@@ -211,7 +212,13 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
             handlers=sorted(unknown),
         )
     for step in every_step(definition):
-        _check_params(step, None if step.queue_name else handlers.get(step.handler))
+        for name in _performers(step):
+            _check_params(step, None if step.queue_name else handlers.get(name))
+
+
+def _performers(step: Step) -> list[str]:
+    """The handlers that may perform a step, with the same params."""
+    return [name for name in (step.handler, step.fallback_handler) if name]
 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
@@ -227,7 +234,7 @@ def _check_params(step: Step, spec: HandlerSpec | None) -> None:
         place = "/".join(map(str, fault.instance_path)) or "params"
         raise RequestError(
             "request.invalid",
-            f"block {step.id!r}: {place} does not fit handler {step.handler!r}: {fault.message}",
+            f"block {step.id!r}: {place} does not fit handler {spec.name!r}: {fault.message}",
         )
 
 

@@ -76,9 +76,9 @@ def test_one_fault_of_decoding_makes_the_whole_answer_422():
 
 def test_a_definition_with_only_unsupported_options_says_so_in_its_code():
     with pytest.raises(DefinitionError) as only:
-        normalize(a_sequence(a_step(fallback_handler="x")))
+        normalize(a_sequence(a_step(compensation={"x": 1})))
     with pytest.raises(DefinitionError) as mixed:
-        normalize(a_sequence(a_step(fallback_handler="x", timeout=-1)))
+        normalize(a_sequence(a_step(compensation={"x": 1}, timeout=-1)))
 
     assert only.value.code == "definition.unsupported"
     assert mixed.value.code == "definition.invalid"

@@ -10,7 +10,6 @@ from tests.unit.definition.samples import a_sequence, a_step, faults_of
 # shape -> option -> a value of the right form, one of the wrong form, its place and its code
 FORMS = {
     "step": {
-        "fallback_handler": ("log", "", "", "blank"),
         "compensation": ({"x": 1}, float("nan"), "", "number"),
     },
 }
@@ -46,6 +45,7 @@ def test_a_handler_that_is_not_built_is_refused_wherever_it_is_named(name):
         a_step("a", handler=name),
         a_step("b", wait_for_input={"escalation_handler": name}),
         a_step("c", on_deadline_breach={"handler": name}),
+        a_step("d", fallback_handler=name),
         policies=[{"handler": name}],
     )
 
@@ -53,6 +53,7 @@ def test_a_handler_that_is_not_built_is_refused_wherever_it_is_named(name):
         ("blocks[0].handler", "definition.unsupported"),
         ("blocks[1].wait_for_input.escalation_handler", "definition.unsupported"),
         ("blocks[2].on_deadline_breach.handler", "definition.unsupported"),
+        ("blocks[3].fallback_handler", "definition.unsupported"),
         ("policies[0].handler", "definition.unsupported"),
     ]
 

@@ -1,8 +1,9 @@
 """passage: the last stage before a step acts. Its windows must be open, then the gate is asked.
 
 `clear` answers None when the step may act in this very turn; otherwise the frame stands (phase
-"window" or "line") or the step has failed. Nothing that was true earlier is relied on: after each
-wait the windows are looked at again, at the tick of the turn that acts.
+"window", "line", or "breaker" where an open breaker was asked for too) or the step has failed.
+Nothing that was true earlier is relied on: after each wait the windows are looked at again, at the
+tick of the turn that acts.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 from detent.expression import Template
-from detent.kernel import asking, timing
+from detent.kernel import asking, breaking, timing
+from detent.kernel.blocks import seeing
 from detent.kernel.blocks.result import give_up
 from detent.kernel.bounds import rendered
 from detent.kernel.builtin import MOVES
 from detent.kernel.failure import Failure
-from detent.kernel.gate.asks import Answer, Ask
+from detent.kernel.gate.asks import PROBE, Answer, Ask
 from detent.kernel.program import Node
 from detent.kernel.run import Run, encode
 from detent.kernel.walk import WAIT
 from detent.model.errors import ExpressionError
 from detent.model.snapshot import Frame, Wait
+
+_BREAKER = "breaker"
 
 
 def clear(run: Run, node: Node, frame: Frame, path: str) -> int | None:
@@ -29,14 +33,17 @@ def clear(run: Run, node: Node, frame: Frame, path: str) -> int | None:
     if stands is not None:
         return stands
     pool = _pool(run, node)
-    if (pool is None and not node.limits) or run.snapshot.dry_run:
+    broken = breaking.holds(run, node, path)
+    if (pool is None and not node.limits and not broken) or run.snapshot.dry_run:
         return None
     try:
         keys = _keys(run, node)
         name = "" if pool is None else _text(run, pool, "pool")
+        if broken:
+            seeing.params_of(run, node)  # what cannot be called must not be the probe
     except ExpressionError as error:
-        failure = Failure(message=error.message, kind="expression", code=error.code)
-        return give_up(run, node, path, failure)
+        return give_up(run, node, path, seeing.failure_of(error))
+    frame.phase = _BREAKER if broken else "line"
     wanted = _ask(run, node, frame, keys, name)
     return _told(run, node, frame, path, wanted.token, asking.ask(run, wanted))
 
@@ -54,6 +61,10 @@ def called(run: Run, node: Node, frame: Frame, path: str) -> int | None:
         asking.leave(run, token)
         frame.back = True
         return stands
+    if frame.phase != _BREAKER and breaking.holds(run, node, path):  # it opened meanwhile
+        asking.leave(run, token)
+        frame.back = True
+        return clear(run, node, frame, path)
     return _told(run, node, frame, path, token, asking.take(run, token))
 
 
@@ -67,6 +78,9 @@ def answered(run: Run, node: Node, frame: Frame, path: str) -> int | None:
     if stands is not None:
         frame.back = True
         return stands
+    if answer.state == "granted" and frame.phase != _BREAKER and breaking.holds(run, node, path):
+        frame.back = True
+        return clear(run, node, frame, path)
     return _told(run, node, frame, path, token, answer)
 
 
@@ -121,7 +135,8 @@ def _windows(run: Run, node: Node, frame: Frame, path: str) -> int | None:
 def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -> Ask:
     snapshot = run.snapshot
     pinned = frame.granted["resource"] if frame.granted else ""
-    frame.granted = {"keys": keys, "pool": pool, "resource": pinned, "key": ""}
+    if keys or pool:
+        frame.granted = {"keys": keys, "pool": pool, "resource": pinned, "key": ""}
     window, hours = timing.hours(run, node) if node.block.send_window is not None else ("", None)
     return Ask(
         instance=snapshot.id,
@@ -131,6 +146,7 @@ def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -
         pool=pool,
         resource=pinned,
         sticky=snapshot.resources.get(pool, "") if pool and node.sticky else "",
+        breaker=node.block.handler if frame.phase == _BREAKER else "",
         back=frame.back,
         window=window,
         hours=hours,
@@ -141,6 +157,8 @@ def _told(run: Run, node: Node, frame: Frame, path: str, token: int, answer: Ans
     match answer.state:
         case "granted":
             _granted(run, frame, path, answer)
+            if answer.rule == PROBE:
+                run.note("gate.granted", path, {"probe": node.block.handler})
             return None
         case "refused":
             asking.forget(run, token)
@@ -151,7 +169,6 @@ def _told(run: Run, node: Node, frame: Frame, path: str, token: int, answer: Ans
             frame.back = True
             return clear(run, node, frame, path)
         case _:
-            frame.phase = "line"
             frame.wait = Wait(kind="gate", token=token, since=run.tick, name=answer.rule)
             run.note("wait.started", path, {"kind": "gate", "for": answer.rule})
             return WAIT

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from detent.kernel import alerts, budget, intercept, ledger, listening, policy, timing
+from detent.kernel import alerts, breaking, budget, intercept, ledger, listening, policy, timing
 from detent.kernel.blocks import passage, person, seeing, worker
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
 from detent.kernel.bounds import too_large
@@ -87,7 +87,7 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
             return _act(run, node, frame, path, pause)
         return failed(run, node, frame, path, value)
     frame.phase = APPLIED
-    return finish(run, node, frame, path, value, merge=worker.spec(run, node).merge)
+    return finish(run, node, frame, path, value, merge=worker.spec(run, node, frame).merge)
 
 
 def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
@@ -147,8 +147,8 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 def _pass(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Through the windows and the gate, unless the output is known already."""
-    block = node.block
-    if block.send_window is None and not node.limits and node.pool is run.program.pool is None:
+    free = node.block.send_window is None and not node.limits
+    if free and node.pool is run.program.pool is None and not breaking.holds(run, node, path):
         return _act(run, node, frame, path)
     if node.cache_key is not None and seeing.known(run, node, frame):
         return _act(run, node, frame, path)
@@ -308,7 +308,10 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
         params = seeing.params_of(run, node)
     except ExpressionError as error:
         return give_up(run, node, path, seeing.failure_of(error))
-    move = MOVES.get(block.handler)
+    handler = block.handler
+    if block.fallback_handler is not None:
+        handler = breaking.performer(run, node, frame, path)
+    move = MOVES.get(handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
     would = worker.preview(run, node, params)
@@ -324,7 +327,7 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
         ledger.Plan(
             path,
             node.key,
-            block.handler,
+            handler,
             request,
             "call",
             frame.attempt,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from detent.kernel import breaking
 from detent.kernel.blocks import retry
 from detent.kernel.failure import Failure
 from detent.kernel.program import Node
@@ -13,9 +14,10 @@ from detent.model.decision import HandlerSpec
 from detent.model.snapshot import Frame
 
 
-def spec(run: Run, node: Node) -> HandlerSpec:
-    """What is known of who performs a step."""
-    return spec_of(run, node.block.handler, node.block.queue_name or "")
+def spec(run: Run, node: Node, frame: Frame | None = None) -> HandlerSpec:
+    """What is known of who performs a step; of who performed its last call, where a frame says."""
+    handler = node.block.handler if frame is None else breaking.performed_by(node, frame)
+    return spec_of(run, handler, node.block.queue_name or "")
 
 
 def preview(run: Run, node: Node, params: Any) -> dict[str, Any] | None:
@@ -29,11 +31,14 @@ def pause_ms(run: Run, node: Node, frame: Frame, path: str, failure: Failure) ->
     """The backoff of a next attempt that workers may know of at once, noted as a retry.
 
     None where there is no next attempt, and where it must ask again before it acts: of policies,
-    windows and the gate it is known only then what they say, and a held instance acts later.
+    windows, the gate and breakers it is known only then what they say, and a held instance acts
+    later.
     """
     block = node.block
     asks = run.snapshot.policies or block.send_window is not None or node.limits or node.pool
     if run.held or asks or run.program.pool is not None or not spec(run, node).worker:
+        return None
+    if block.fallback_handler is not None or breaking.holds(run, node, path):
         return None
     pause = retry.backoff_ms(run, node, frame, path, failure)
     if pause is not None:

@@ -22,6 +22,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sticky: str = ""  # the resource it had last, taken while it has capacity
     slot: str = ""  # concurrency key
     slots: int = 0  # how many may hold that key at once
+    breaker: str = ""  # handler whose circuit breaker must let it pass
     back: bool = False  # it had its place before: ahead of those who never had one
     window: str = ""  # digest of its send windows: it is called only while they let it act
     hours: Hours | None = None  # those windows; a stored ask has them in a row of their own
@@ -43,7 +44,9 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str
     resource: str = ""  # the resource's id
     key: str = ""  # its resource_key, which people know it by
-    rule: str = ""  # what holds it: limit:<key>, pool:<name>, resource:<key>, key:<concurrency key>
+    # What holds it: limit:<key>, pool:<name>, resource:<key>, key:<concurrency key> or
+    # breaker:<handler>; or, where it was granted, that it is the PROBE of a breaker.
+    rule: str = ""
     why: str = ""
 
 
@@ -65,6 +68,14 @@ class GivenBack(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field
     until: int = 0
 
 
+class Reported(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="report"):
+    """To the gate of another writer: a call of a handler has worked, or not."""
+
+    tenant: str
+    handler: str
+    worked: bool = False
+
+
 class Call(NamedTuple):
     """A ticket whose turn has come."""
 
@@ -74,8 +85,9 @@ class Call(NamedTuple):
 
 
 GRANTED = Answer(state="granted")
+PROBE = "probe"
 
-ToGate = Asked | GivenBack
+ToGate = Asked | GivenBack | Reported
 _decoder: msgspec.json.Decoder[ToGate] = msgspec.json.Decoder(ToGate)
 _ask_decoder = msgspec.json.Decoder(Ask)
 _encoder = msgspec.json.Encoder()

@@ -34,6 +34,7 @@ VERBS = (
     "pool.delete",
     "resource.set",
     "resource.delete",
+    "breaker.reset",
 )
 _LIMIT, _POOL, _RESOURCES = "limit:", "pool:", "resource:"
 _RESOURCE = {
@@ -158,6 +159,8 @@ def change(
             return _set_resource(kv, args, _Zones(now_ms, computed))
         case "resource.delete":
             return _delete_resource(kv, args)
+        case "breaker.reset":
+            return _reset_breaker(args)
     raise check.unknown("request.invalid", "change of a gate", verb, VERBS)
 
 
@@ -278,6 +281,12 @@ def _delete_resource(kv: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]
     if id not in there:
         raise check.unknown("resource.unknown", f"resource in pool {pool!r}", id, there)
     return {"pool": pool, "id": id, **kv.pop(_resources(pool) + id)}
+
+
+def _reset_breaker(args: dict[str, Any]) -> dict[str, Any]:
+    """Nothing is configured: the gate closes the breaker, which is one of its rows."""
+    check.known_fields("request.invalid", args, ("handler",))
+    return {"handler": check.text("request.invalid", args, "handler")}
 
 
 def _limit_of(kv: dict[str, Any], args: dict[str, Any], *more: str) -> tuple[str, dict[str, Any]]:

@@ -1,14 +1,15 @@
 """Forecast: when a ticket is called if nothing else happens, by letting a copy of the gate run.
 
 The copy serves everybody ahead in the order the gate itself would, so the instant is the true one:
-no estimate, and no second set of rules that could differ.
+no estimate, and no second set of rules that could differ. Who waits for a breaker behind its probe
+is called by what becomes of that, which nobody can tell.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from detent.kernel.gate.asks import Ask
+from detent.kernel.gate.asks import PROBE, Ask
 from detent.kernel.gate.gate import Gate
 
 ROUNDS = 200_000
@@ -33,6 +34,7 @@ class Forecast(NamedTuple):
 def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
     """Run a gate of one's own until a ticket is called; the gate is used up by it."""
     rule = last = gate.rule_of(ticket, tick)
+    breaker = gate.breaker_of(ticket)
     for _ in range(ROUNDS):
         due = gate.next_due()
         if due is None or not rule:
@@ -43,7 +45,9 @@ def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
             name = f"{call.instance}:{call.token}"
             if name == ticket:
                 return Forecast(rule, tick, last if last != rule else "")
-            gate.take(name, tick)
+            same = bool(breaker) and gate.breaker_of(name) == breaker
+            if gate.take(name, tick).rule == PROBE and same:
+                return Forecast(rule, None)
     kind, _, key = rule.partition(":")
     return Forecast(rule, None, "", gate.meters.holders_of(key) if kind == "key" else ())
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from detent.kernel.gate.asks import Answer, Ask, Call
+from detent.kernel.gate.asks import PROBE, Answer, Ask, Call
+from detent.kernel.gate.breakers import Breaker, BreakerRules
 from detent.kernel.gate.config import Config
 from detent.kernel.gate.lines import Ticket
 from detent.kernel.gate.meters import Grant, Meters, RowKey, Rule, Timing
@@ -109,6 +110,29 @@ class Gate:
         if self.meters.open(key):
             self._line.look_again(tick)
 
+    # breakers ------------------------------------------------------------------------------------
+
+    def broke(self, handler: str, tick: int, rules: BreakerRules) -> Breaker:
+        """A call of a handler has failed."""
+        return self.meters.breakers.broke(handler, tick, rules)
+
+    def close_breaker(self, handler: str, tick: int) -> None:
+        """A call has worked, or a person says so: whoever waits for the breaker may go on."""
+        if self.meters.breakers.close(handler):
+            self._line.announce(("breaker", handler, ""), tick)
+
+    def probe(self, handler: str, tick: int) -> bool:
+        """Let a call pass that stands in no line; False while the breaker lets none pass."""
+        breakers = self.meters.breakers
+        return breakers.free_at(handler) <= tick and breakers.let_pass(handler, tick)
+
+    def breaker_of(self, name: str) -> str:
+        """The handler whose breaker a ticket waits for among others, or was called for."""
+        ticket = self._line.tickets.get(name) or self._called.get(name)
+        return "" if ticket is None else ticket.ask.breaker
+
+    # changing ------------------------------------------------------------------------------------
+
     def configure(self, config: Config, tick: int) -> None:
         """Another configuration; it holds for those who wait already."""
         old = self._line.held_by(self.meters.config.limits.keys() - config.limits.keys(), tick)
@@ -165,12 +189,12 @@ class Gate:
         self._fresh = {}
         self._line.write()
         rows, self.meters.rows = self.meters.rows, {}
-        return rows
+        return rows | self.meters.breakers.take_rows()
 
     def changed(self) -> bool:
         """Whether there is something to write."""
         self._line.write()
-        return bool(self.meters.rows or self._fresh)
+        return bool(self.meters.rows or self._fresh or self.meters.breakers.changed())
 
     # inside --------------------------------------------------------------------------------------
 
@@ -231,7 +255,8 @@ def name_of(rule: Rule, meters: Meters) -> str:
 
 
 def _granted(grant: Grant, why: str) -> Answer:
-    return Answer(state="granted", resource=grant.resource, key=grant.key, why=why)
+    rule = PROBE if grant.probe else ""
+    return Answer(state="granted", resource=grant.resource, key=grant.key, rule=rule, why=why)
 
 
 def _why(ticket: Ticket) -> str:

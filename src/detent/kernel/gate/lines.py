@@ -39,6 +39,7 @@ class Needs(NamedTuple):
     slot: str
     slots: int
     window: str = ""  # the send windows of the step, which must be open as well
+    breaker: str = ""
 
     def rules(self) -> list[Rule]:
         """Everything that must be free at once, and that others can take."""
@@ -49,6 +50,8 @@ class Needs(NamedTuple):
             rules.append(("pool", self.pool, ""))
         if self.slot:
             rules.append(("slot", self.slot, ""))
+        if self.breaker:
+            rules.append(("breaker", self.breaker, ""))
         return rules
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from detent.calendar import closing, instant_of, is_open, local_of
 from detent.kernel.gate.asks import Ask, encode
+from detent.kernel.gate.breakers import Breakers
 from detent.kernel.gate.config import Config, Pool, Resource, cap_on, next_day
 from detent.kernel.gate.hours import Hours, Windows, just_missed, next_tick, windows_of
 from detent.kernel.gate.rotation import Rotation
@@ -50,6 +51,7 @@ class Grant(NamedTuple):
     key: str = ""
     day: int = 0
     used: tuple[str, ...] = ()  # the limits it was counted on
+    probe: bool = False  # it is the one call that an open breaker lets pass
 
 
 class Meters:
@@ -63,6 +65,7 @@ class Meters:
         self.shut: dict[str, int] = {}  # limit or resource key -> tick it opens at
         self.held: dict[str, int] = {}  # concurrency key -> how many hold it
         self.holders: dict[str, tuple[str, int]] = {}  # instance -> its key, token it came with
+        self.breakers = Breakers(timing.resolution_ms)
         self.streaks: dict[Rule, int] = {}  # served in a row while a lower priority waited
         self.rows: dict[RowKey, bytes | None] = {}  # changed since the last commit
         self._days: dict[str, dict[int, int]] = {}  # place of a resource -> day -> grants
@@ -223,7 +226,9 @@ class Meters:
             day = self._day(pool.resources[id].timezone, tick)[0]
             self._count_day(place_of(ask.pool, id), day, 1)
             keys = keys if key in keys else (*keys, key)
-        return Grant(tick, id, key, day, tuple(each for each in keys if self._use(each, tick)))
+        probe = bool(ask.breaker) and self.breakers.let_pass(ask.breaker, tick)
+        used = tuple(each for each in keys if self._use(each, tick))
+        return Grant(tick, id, key, day, used, probe)
 
     def give_back(self, ask: Ask, grant: Grant) -> None:
         """Undo a grant that nobody took."""
@@ -233,6 +238,8 @@ class Meters:
             self.let_go(ask.slot, ask.instance, ask.token)
         if grant.resource:
             self._count_day(place_of(ask.pool, grant.resource), grant.day, -1)
+        if grant.probe:
+            self.breakers.take_back(ask.breaker, grant.tick)
 
     def still_counted(self, grant: Grant) -> Grant:
         """A grant without the limits that were deleted since."""

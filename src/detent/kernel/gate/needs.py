@@ -10,7 +10,8 @@ from detent.kernel.gate.meters import Meters, Rule
 def needs_of(meters: Meters, ask: Ask) -> Needs:
     """In which line an ask stands."""
     resource = ask.resource if ask.resource and meters.pinned(ask) else ""
-    return Needs(ask.priority, ask.limits, ask.pool, resource, ask.slot, ask.slots, ask.window)
+    first = (ask.priority, ask.limits, ask.pool, resource, ask.slot, ask.slots)
+    return Needs(*first, ask.window, ask.breaker)
 
 
 def refused(meters: Meters, needs: Needs) -> bool:
@@ -40,6 +41,10 @@ def last_of(meters: Meters, needs: Needs, tick: int) -> tuple[Rule, int]:
         at = meters.slot_free_at(needs.slot, needs.slots)
         if at > latest or not found[0]:
             found, latest = ("slot", needs.slot, ""), max(at, tick)
+    if needs.breaker:
+        at = meters.breakers.free_at(needs.breaker)
+        if at > latest or not found[0]:
+            found, latest = ("breaker", needs.breaker, ""), max(at, tick)
     if needs.window:
         at = meters.window_free_at(needs.window, tick)
         if at > latest:

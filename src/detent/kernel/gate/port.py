@@ -6,13 +6,33 @@ methods only give back, may be said twice, and answer nothing.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from detent.kernel.gate.asks import Answer, Ask
+from detent.kernel.gate.breakers import Breaker
+
+
+class BreakerPort(Protocol):
+    """Circuit breakers as one step sees them."""
+
+    @property
+    def shaky(self) -> Mapping[tuple[str, str], Breaker]:
+        """Those with failures, by tenant and handler."""
+
+    def choose(self, tenant: str, handler: str, name: str) -> Any:
+        """What an open breaker says to a step with a fallback; None while it is closed."""
+
+    def report(self, tenant: str, handler: str, effect: str, *, worked: bool) -> None:
+        """A call has worked, or not; said once for each effect."""
 
 
 class GatePort(Protocol):
     """The gate as one step sees it; one step asks once under each token."""
+
+    @property
+    def breakers(self) -> BreakerPort:
+        """Who may be called."""
 
     def ask(self, tenant: str, ask: Ask) -> Answer:
         """Grant now, or give a place in line."""

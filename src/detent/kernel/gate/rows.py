@@ -12,6 +12,7 @@ line  what it needs       -> the rule it watches, whether its rules are kept for
                              was deleted that it had waited for
 bar   rule                -> the tick at which to look at it
 hours digest              -> send windows that somebody in line has
+breaker  handler          -> how a handler fares, see `breakers`
 
 `line` and `bar` are written only where they do not follow from the others.
 """
@@ -135,6 +136,8 @@ def read_rows(meters: Meters, rows: list[Row]) -> Stored:
                 stored.bars[rule_of_text(row.key)] = int(row.body)
             case "hours":
                 meters.hours[row.key] = _hours.decode(row.body)
+            case "breaker":
+                meters.breakers.read(row.key, row.body)
             case _:
                 meters.shut[row.key] = int(row.body)
     stored.places.sort(key=lambda place: place.n)

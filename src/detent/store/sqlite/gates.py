@@ -28,6 +28,11 @@ _PUT_DUE = ManyRows(
     "ON CONFLICT(tenant) DO UPDATE SET due = excluded.due",
 )
 _ROWS = "SELECT tenant, kind, key, at, body FROM gate_row WHERE tenant = ?"
+_BREAKERS = (
+    "SELECT tenant, kind, key, at, body FROM gate_row WHERE kind = 'breaker' "
+    "AND (tenant, key) > (?, ?) $whose"
+    "ORDER BY tenant, key LIMIT ?"
+)
 _DUES = "SELECT tenant, p, due FROM gate WHERE due IS NOT NULL $here ORDER BY tenant"
 
 
@@ -53,6 +58,15 @@ def write_gates(
 def gate_rows(connection: apsw.Connection, tenant: str) -> list[GateRow]:
     """Everything stored of a tenant's gate."""
     return [GateRow._make(row) for row in rows_of(connection, _ROWS, (tenant,))]
+
+
+def breaker_rows(
+    connection: apsw.Connection, tenant: str | None, limit: int, after: tuple[str, str]
+) -> list[GateRow]:
+    """Breakers of a tenant, or of all."""
+    query = _BREAKERS.replace("$whose", "" if tenant is None else "AND tenant = ? ")
+    whose = () if tenant is None else (tenant,)
+    return [GateRow._make(row) for row in rows_of(connection, query, (*after, *whose, limit))]
 
 
 def gate_dues(connection: apsw.Connection, here: str) -> list[GateDue]:

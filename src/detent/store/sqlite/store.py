@@ -183,6 +183,13 @@ class SqliteStore:
         return gates.gate_rows(self._connection, tenant)
 
     @translated
+    def breaker_rows(
+        self, tenant: str | None, limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[GateRow]:
+        """Breakers of a tenant or of all, by tenant and handler."""
+        return gates.breaker_rows(self._connection, tenant, limit, after)
+
+    @translated
     def gate_dues(self, partitions: Sequence[int]) -> list[GateDue]:
         """The gates of these partitions that have a due tick."""
         return gates.gate_dues(self._connection, self._here(partitions))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from detent.web.api import (
     api_keys,
+    breakers,
     changes,
     checkpoints,
     cluster,
@@ -50,6 +51,7 @@ TABLES = (
     signals.table,
     templates.table,
     limits.table,
+    breakers.table,
     crons.table,
     inspect.table,
     events.table,
