@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    bulk,
     crons,
+    dead_letters,
     docs_page,
     health,
     histories,
@@ -14,6 +16,7 @@ from detent.web.api import (
     openapi,
     sequences,
     signals,
+    steering,
     templates,
 )
 
@@ -24,8 +27,11 @@ TABLES = (
     health.table,
     sequences.table,
     instances.table,
+    dead_letters.table,
     histories.table,
     signals.table,
+    steering.table,
+    bulk.table,
     templates.table,
     limits.table,
     crons.table,
