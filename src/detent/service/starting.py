@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
 import jsonschema_rs
@@ -197,8 +197,9 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
     """
     unknown: dict[str, str] = {}
     for step in every_step(definition) if ANYBODY not in handlers else ():
-        if step.handler not in MOVES and step.handler not in handlers and not step.queue_name:
-            unknown.setdefault(step.handler, step.id)
+        for name in _called(step):
+            if name not in MOVES and name not in handlers:
+                unknown.setdefault(name, step.id)
     for policy in definition.body.policies:
         if policy.handler and policy.handler not in handlers:
             unknown.setdefault(policy.handler, "policies")
@@ -212,6 +213,17 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
         )
     for step in every_step(definition):
         _check_params(step, None if step.queue_name else handlers.get(step.handler))
+
+
+def _called(step: Step) -> Iterator[str]:
+    """The handlers of this process that a step may call: its own, and those beside it."""
+    if not step.queue_name:
+        yield step.handler
+    human, breach = step.wait_for_input, step.on_deadline_breach
+    if human is not None and human.escalation_handler is not None:
+        yield human.escalation_handler
+    if breach is not None:
+        yield breach.handler
 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:
