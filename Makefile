@@ -28,7 +28,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench sim tamper crash oracle docs clean
+.PHONY: help setup run test check bench sim tamper crash oracle fuzz docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ crash: $(READY) ## Kill a real process at every failpoint and check what it left
 
 oracle: $(READY) ## Compare the calendar with brute force at every change of every zone
 	@$(PY) -m detent.testing.oracle $(ARGS)
+
+fuzz: $(READY) ## Call the served API with data made from its description
+	@$(PY) -m detent.testing.fuzz $(ARGS)
 
 docs: $(READY) ## Generate the reference pages from the code and the results
 	@$(PY) tools/generate_docs.py $(ARGS)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from detent.model.link import Submission
     from detent.ports.store import NewArrival
     from detent.service.starting import Moment
+    from detent.service.vault import Safe
 
 T = TypeVar("T")
 
@@ -61,6 +62,14 @@ class EngineDesk:
         """Logical now as Unix milliseconds."""
         moment = self._parts.moment()
         return moment.epoch_ms + moment.tick * moment.resolution_ms
+
+    def wall_ms(self) -> int:
+        """Now by the wall as Unix milliseconds: what expires or was signed goes by it."""
+        return self._parts.now_ms()
+
+    def safe(self) -> Safe:
+        """What secrets are kept with."""
+        return self._parts.safe
 
     def handlers(self) -> Mapping[str, HandlerSpec]:
         """The handlers of this process."""

@@ -75,6 +75,7 @@ class _Gate:
 
     def _change(self, tenant: str, verb: str, args: dict[str, Any]) -> Any:
         instance = gates.gate_id(tenant)
+        gates.check_arguments(verb, args)
         if not self._door.look(lambda store: gates.gate_started(store, tenant)):
             gates.check_first_change(verb, args, self._now_ms())
             seed = self._door.moment().seed

@@ -13,17 +13,22 @@ from detent.service import webhooks
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
+    from detent.bootstrap.settings import Settings
+
+
+def network_of(settings: Settings) -> NetworkSettings:
+    """What an engine's settings let calls to the outside reach."""
+    return NetworkSettings(
+        allow_internal=settings.allow_internal_urls,
+        allowed_hosts=settings.allowed_internal_hosts,
+        api_key_envs=settings.api_key_envs,
+    )
 
 
 def register_own(parts: Parts, post: Post | None) -> Deltas:
     """Register the engine's own handlers; a model's text, as it comes, goes to the result."""
     settings, deltas = parts.settings, Deltas()
-    network = NetworkSettings(
-        allow_internal=settings.allow_internal_urls,
-        allowed_hosts=settings.allowed_internal_hosts,
-        api_key_envs=settings.api_key_envs,
-    )
-    outside = Outside(network, deltas=deltas)
+    outside = Outside(network_of(settings), deltas=deltas)
     register_inside(parts.registry, EngineInside(parts))
     register_network(parts.registry, outside)
     if settings.webhooks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,10 +52,18 @@ class Settings(Struct, frozen=True, kw_only=True):
         return f"Settings(path={self.path!r})"  # a vault key may be among them
 
 
+_NAMES = tuple(name for name in Settings.__struct_fields__ if name != "path")
+
+
 def settings_of(path: object, named: dict[str, Any]) -> Settings:
     """Settings out of what a caller gave; each must be of its type."""
     if not _is_path(path):
         raise _bad("path", "the path of a file, or ':memory:'", path)
+    for name in named:
+        if name not in _NAMES:
+            near = get_close_matches(name, _NAMES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_NAMES)}"
+            raise RequestError("request.invalid", f"an engine has no setting {name!r}; {hint}")
     made = Settings(path=str(path), **named)
     if made.seal_key is not None:
         if not _is_path(made.seal_key):

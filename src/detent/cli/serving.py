@@ -14,6 +14,7 @@ from detent.bootstrap.server_settings import ServerSettings, load_settings, with
 from detent.bootstrap.serving import ServeSettings, check_exposure, serve
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared
 from detent.cli.sources import load_module
+from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
 from detent.web.api.settings import ApiSettings
 
@@ -74,12 +75,22 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         writer=settings.writer,
         max_in_flight=settings.max_in_flight,
         seal_key=seal_key,
+        vault_key=vault_key(settings),
         allow_internal_urls=settings.allow_internal_urls,
         allowed_internal_hosts=settings.allowed_internal_hosts,
         webhooks=[{"url": url} for url in settings.webhook_urls],
         webhook_delivery={"secrets": [settings.webhook_secret]} if settings.webhook_secret else {},
         turns=WriterSettings(tick_interval_ms=settings.tick_interval_ms),
     )
+
+
+def vault_key(settings: ServerSettings) -> str | None:
+    """The key that seals secrets, or the file that holds it."""
+    if settings.encryption_key and settings.encryption_key_file:
+        raise RequestError(
+            "vault.key", "give encryption_key or encryption_key_file; both were given"
+        )
+    return settings.encryption_key or settings.encryption_key_file or None
 
 
 def _greet(url: str, settings: ServerSettings) -> None:

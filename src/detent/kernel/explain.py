@@ -13,6 +13,7 @@ from msgspec import Struct
 from detent.kernel.blocks.person import choices_of, signal_name
 from detent.kernel.cron_words import instant, schedule_words
 from detent.kernel.effect_words import late_words, worker_words
+from detent.kernel.explain_gate import freed, held, joining, left_to_others
 from detent.kernel.gate.forecast import Forecast
 from detent.kernel.ledger import effect_due
 from detent.kernel.lifecycle import TERMINAL
@@ -30,17 +31,6 @@ RESOLUTIONS = (
     "again: try to find out, or call, once more",
 )
 _CHANGES = {"events": "an event, or a step that waits for one"}
-_HELD = {
-    "limit": "is deferred by the rate limit {}",
-    "pool": "is deferred until the pool {} has a resource with capacity",
-    "resource": "is deferred until its resource {} has capacity",
-    "key": "waits for its turn under the concurrency key {}",
-}
-_FREED = {
-    "pool": "a resource that is added, enabled or given capacity",
-    "resource": "its resource, once it is enabled or given capacity",
-    "key": "the end, or the next wait, of an instance that holds the key",
-}
 
 
 class WaitExplained(Struct, frozen=True, kw_only=True):
@@ -83,6 +73,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     effects: tuple[EffectExplained, ...]
     earliest: int | None  # the tick at which it moves by itself; None: only an input moves it
     earliest_ms: int | None
+    not_before_ms: int | None = None  # of one that others must let go on, if that much is known
     pause_requested: bool = False
     cancel_requested: bool = False
     paused_reason: str = ""
@@ -113,6 +104,7 @@ def explain(
         effects=effects,
         earliest=earliest,
         earliest_ms=None if earliest is None else timing.ms_of(earliest),
+        not_before_ms=_not_before_ms(earliest, timing, forecasts or {}),
         pause_requested=snapshot.pause_requested,
         cancel_requested=snapshot.cancel_requested,
         paused_reason=snapshot.paused_reason,
@@ -123,8 +115,15 @@ def explain(
 
 def _earliest(snapshot: Snapshot, tick: int, forecasts: Mapping[int, Forecast]) -> int | None:
     due = next_due(snapshot, tick)
-    called = [each.at for each in forecasts.values() if each.at is not None]
+    called = [each.at for each in forecasts.values() if each.at is not None and each.joins is None]
     return min(([] if due is None else [due]) + called, default=None)
+
+
+def _not_before_ms(
+    earliest: int | None, timing: Timing, forecasts: Mapping[int, Forecast]
+) -> int | None:
+    known = [each.not_before for each in forecasts.values() if each.not_before is not None]
+    return timing.ms_of(min(known)) if known and earliest is None else None
 
 
 class _Speaker:
@@ -159,11 +158,9 @@ class _Speaker:
         texts = [wait.text for wait in waits]
         said = "; ".join(texts[:3]) if texts else "Nothing is open"
         more = f"; and {len(texts) - 3} more" if len(texts) > 3 else ""  # noqa: PLR2004
-        end = (
-            f" By itself it moves at {self.at(earliest)}."
-            if earliest is not None
-            else (" Only an input moves it.")
-        )
+        end = left_to_others(self.forecasts.values(), self.at) or " Only an input moves it."
+        if earliest is not None:
+            end = f" By itself it moves at {self.at(earliest)}."
         return f"{said[0].upper()}{said[1:]}{more}.{end}{self._requests()}"
 
     def _paused(self, waits: tuple[WaitExplained, ...]) -> str:
@@ -217,13 +214,14 @@ class _Speaker:
         if where is not None and where[0].deadline is not None:
             deadline = self.at(where[0].deadline)
             released = (*released, f"its deadline at {deadline}, which fails it")
+        told = self.forecasts.get(wait.token)
         return WaitExplained(
             node=path,
             block=block,
             kind=wait.kind,
             since=wait.since,
-            due=wait.due if wait.token not in self.forecasts else self.forecasts[wait.token].at,
-            text=f"{text} since {self.at(wait.since)}",
+            due=wait.due if told is None or told.joins is not None else told.at,
+            text=f"{text} since {self.at(wait.since)}{joining(told, self.at)}",
             released_by=released,
             why=self._words("", wait, where)[0].strip(),
         )
@@ -278,13 +276,8 @@ class _Speaker:
     def _line(self, label: str, wait: Wait) -> tuple[str, tuple[str, ...]]:
         """In line at the gate: which rule holds it, and when it is called."""
         told = self.forecasts.get(wait.token)
-        kind, _, key = (told.rule if told is not None and told.rule else wait.name).partition(":")
-        text = (
-            f"{label} {_HELD[kind].format(repr(key))}" if kind in _HELD else f"{label} is in line"
-        )
-        if told is None or told.at is None:
-            return text, (_FREED.get(kind, "the gate"),)
-        return text, (f"the gate at {self.at(told.at)}",)
+        rule = told.rule if told is not None and told.rule else wait.name
+        return f"{label} {held(rule, told)}", (freed(rule, told, self.at),)
 
     def _human(
         self, label: str, where: tuple[Frame, Node] | None, due: tuple[str, ...]

@@ -82,10 +82,12 @@ def _admitted(run: Run) -> bool:
 
 
 def step_out(frame: Frame) -> None:
-    """A paused instance stands in nobody's way: it asks again when it is resumed."""
+    """A paused instance stands in nobody's way: it asks again when it is resumed.
+
+    It goes to the end of the line then, unless it was called before.
+    """
     if frame.wait is not None and frame.wait.kind in ("gate", "slot"):
         frame.wait = None
-        frame.back = True
         if frame.b:
             frame.phase = "answered"
     for lane in frame.lanes:

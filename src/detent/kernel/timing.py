@@ -11,23 +11,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from detent.calendar import (
     Span,
     Window,
     business_instant,
-    closing,
     holidays_of,
     instant_of,
     is_business_day,
     is_open,
     jittered,
-    last_closing,
     next_opening,
     tzdata_version,
 )
 from detent.kernel.failure import Failure
+from detent.kernel.gate.hours import Hours, Windows, digest_of, hours_of, just_missed, next_tick
 from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.model.definition import Delay, SendWindow
@@ -37,15 +36,6 @@ from detent.model.snapshot import Frame
 _DAY_MINUTES = 1_440
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999
-_TRIES = 64  # openings looked at before windows count as shorter than a tick
-
-
-class Windows(NamedTuple):
-    """The send windows of a step, compiled for one zone of an instance."""
-
-    all: tuple[Window, ...]
-    late_ms: tuple[int, ...]
-    zones: str
 
 
 def delay_due(run: Run, node: Node, frame: Frame, path: str) -> int | Failure:
@@ -81,12 +71,12 @@ def window_due(run: Run, node: Node, frame: Frame, path: str, wanted: int) -> in
     return None if fact["ms"] <= run.now_ms() else run.at_ms(fact["ms"])
 
 
-def window_closes(run: Run, node: Node) -> int | None:
-    """The first tick at which the windows, open now, are closed; None when they are not open."""
-    windows = _windows(run, node)
-    now = run.now_ms()
-    end = closing(windows.all, now) if is_open(windows.all, now) else None
-    return None if end is None else run.at_ms(end)
+def hours(run: Run, node: Node) -> tuple[str, Hours]:
+    """The windows of a step as a gate takes them, and their digest."""
+    zone = run.snapshot.timezone
+    _windows(run, node)
+    known: tuple[str, Hours] = node.windows[zone][1]
+    return known
 
 
 def _told(run: Run, key: str, zone: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -177,51 +167,29 @@ def _verdict(run: Run, node: Node, wanted: int) -> dict[str, Any]:
     now = run.now_ms()
     if is_open(windows.all, now):
         return {"ms": now, "zone": windows.zones}
-    if any(windows.late_ms) and _just_missed(run, windows, wanted):
+    if just_missed(windows, now) and _had_a_chance(run, windows, wanted):
         return {"ms": now, "zone": windows.zones, "late": True}
-    return {"ms": _next_tick(run, windows, now), "zone": windows.zones}
+    opens = next_tick(windows, now, lambda ms: _on_tick(run, ms))
+    return {"ms": opens, "zone": windows.zones}
 
 
-def _next_tick(run: Run, windows: Windows, ms: int) -> int | None:
-    """The instant of the first tick at which the windows are open."""
-    for _ in range(_TRIES):
-        opening = next_opening(windows.all, ms)
-        if opening is None:
-            return None
-        ms = _on_tick(run, opening)
-        if is_open(windows.all, ms):
-            return ms
-    return None
-
-
-def _just_missed(run: Run, windows: Windows, wanted: int) -> bool:
-    now = run.now_ms()
+def _had_a_chance(run: Run, windows: Windows, wanted: int) -> bool:
     chance = next_opening(windows.all, run.ms_of(wanted))
-    if chance is None or chance > now:
-        return False
-    for window, late_ms in zip(windows.all, windows.late_ms, strict=True):
-        if not is_open((window,), now):
-            closed = last_closing((window,), now)
-            if closed is None or now - closed >= late_ms:
-                return False
-    return True
+    return chance is not None and chance <= run.now_ms()
 
 
 def _windows(run: Run, node: Node) -> Windows:
     zone = run.snapshot.timezone
-    windows: Windows | None = node.windows.get(zone)
-    if windows is None:
+    known: tuple[Windows, tuple[str, Hours]] | None = node.windows.get(zone)
+    if known is None:
         named = node.block.send_window
         named = named if isinstance(named, tuple) else (named,)
         calendars = run.program.definition.body.calendars
         compiled = tuple(compile_window(window, zone, calendars) for window in named)
-        windows = Windows(
-            compiled,
-            tuple(window.send_late_within for window in named),
-            ", ".join(dict.fromkeys(window.zone for window in compiled)),
-        )
-        node.windows[zone] = windows
-    return windows
+        windows = Windows(compiled, tuple(window.send_late_within for window in named))
+        stored = hours_of(windows)
+        known = node.windows[zone] = (windows, (digest_of(stored), stored))
+    return known[0]
 
 
 def compile_window(

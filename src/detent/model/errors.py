@@ -105,6 +105,8 @@ CODES: dict[str, str] = {
     "request.tenant": "The call names no tenant; send the header X-Tenant-Id.",
     "request.route": "There is no such path, or it does not take that method.",
     "request.key_reused": "The Idempotency-Key was used before with another request.",
+    "request.in_progress": "The first request with this Idempotency-Key is still being answered.",
+    "request.spent": "What the Idempotency-Key stands for is done, but its answer was not kept.",
     "request.rate": "Too many requests came from this caller at once.",
     "replay.differs": "The replay gave another result than the journal.",
     "replay.erased": "The bodies of this instance were erased; nothing is left to replay.",

@@ -23,6 +23,8 @@ Space = Literal[
     "work",
 ]
 
+_VERSION_AT = 14  # where a UUID says its version
+
 SYSTEM = "detent"  # the namespace of the engine's own instances
 
 
@@ -35,6 +37,11 @@ def derived_id(tenant: str, space: Space, key: str) -> str:
 def timed_id(ms: int, chance: bytes) -> str:
     """A UUIDv7 from a time in milliseconds and ten bytes of chance."""
     return _uuid(ms.to_bytes(6, "big") + chance[:10], 7)
+
+
+def is_timed(id: str) -> bool:
+    """Whether an id was made by time and chance, so that nothing has it yet when it is new."""
+    return id[_VERSION_AT : _VERSION_AT + 1] == "7"
 
 
 def partition_of(instance: str, partitions: int) -> int:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
 from detent.model.errors import StoreError
-from detent.model.ids import partition_of, timed_id
+from detent.model.ids import is_timed, partition_of, timed_id
 from detent.model.limits import BATCH_STARTS, TENANT_QUANTUM
 from detent.model.link import Submission
 from detent.ports.due import DueQuery
@@ -56,7 +56,7 @@ def take_submissions(parts: Parts, tick: int) -> None:
         return
     batch = [waiting.popleft() for _ in range(min(len(waiting), BATCH_STARTS))]
     known = _known_ids(parts, batch)
-    rows = fetch(parts, (s.instance for s in batch if s.birth is None or s.birth.key is not None))
+    rows = fetch(parts, (s.instance for s in batch if s.birth is None or not is_timed(s.instance)))
     get, held = parts.queue.get, parts.inbox.held_ids
     for told in batch:
         if told.id and _seen(parts, told, known):

@@ -92,7 +92,8 @@ def _drop_born(parts: Parts, batch: Batch) -> None:
     for entry in births:
         if entry.id in there:
             entry.birth = None
-            for told in [told for told in entry.inputs if told.birth is not None]:
+            twins = parts.inbox.twins.pop(entry.id, [])
+            for told in [*(told for told in entry.inputs if told.birth is not None), *twins]:
                 parts.out.answer(told.ack, born_already(told))
                 parts.inbox.held_ids.discard(told.id)
             entry.inputs = [told for told in entry.inputs if told.birth is None]

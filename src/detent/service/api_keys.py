@@ -98,6 +98,7 @@ class Principal(NamedTuple):
     key: str
     tenant: str
     capabilities: tuple[Capability, ...]
+    expires_ms: int | None = None
 
 
 class _Stored(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -177,9 +178,10 @@ def verify_api_key(store: Store, secret: object, now_ms: int) -> Principal:
     same = hmac.compare_digest(_NOBODY if stored is None else stored.hash, _hash(str(secret)))
     if record is None or stored is None or not same or stored.revoked:
         raise _refused()
-    if stored.expires_at is not None and unix_ms(stored.expires_at) <= now_ms:
+    expires_ms = None if stored.expires_at is None else unix_ms(stored.expires_at)
+    if expires_ms is not None and expires_ms <= now_ms:
         raise _refused()
-    return Principal(record.id, record.tenant, stored.capabilities)
+    return Principal(record.id, record.tenant, stored.capabilities, expires_ms)
 
 
 def same_secret(given: object, expected: str) -> bool:

@@ -36,14 +36,19 @@ _decode = msgspec.json.Decoder().decode
 def save_checkpoint(
     store: Store, tenant: str | None, instance: str, data: Any, id: str, now_ms: int
 ) -> str:
-    """Keep data with an instance in any state, under a fresh id, which comes back."""
+    """Keep data with an instance in any state, under a fresh id, which comes back.
+
+    The same data under the same id is the same checkpoint, told again.
+    """
     row = find_instance(store, instance, tenant)
     body = encode_payload(data, where="checkpoint_data", limit=limits.CHECKPOINT_BYTES)
     most = limits.CHECKPOINTS_PER_INSTANCE
     check_room(store, RecordQuery(KIND, owner=row.id, limit=most), "checkpoints of an instance")
     record = Record(KIND, id, row.tenant, body, owner=row.id, created_ms=now_ms, updated_ms=now_ms)
     if not store.insert_record(record):
-        raise invalid("id", "one that no checkpoint has", id)
+        present = store.record(KIND, id)
+        if present is None or (present.owner, present.body) != (row.id, body):
+            raise invalid("id", "one that no checkpoint has", id)
     return id
 
 

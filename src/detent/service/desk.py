@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from detent.model.link import Submission
     from detent.ports.store import NewArrival, Store
     from detent.service.starting import Moment
+    from detent.service.vault import Safe
 
 T = TypeVar("T")
 
@@ -45,6 +46,12 @@ class Desk(Protocol):
 
     def now_ms(self) -> int:
         """Logical now as Unix milliseconds."""
+
+    def wall_ms(self) -> int:
+        """Now by the wall as Unix milliseconds: what expires or was signed goes by it."""
+
+    def safe(self) -> Safe:
+        """What secrets are kept with."""
 
     def handlers(self) -> Mapping[str, HandlerSpec]:
         """The handlers of this process."""

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from detent.kernel.explain import RESOLUTIONS, Explanation, explain
-from detent.kernel.gate.forecast import Forecast, forecast
+from detent.kernel.foresight import coming_asks
+from detent.kernel.gate.forecast import Forecast, forecast, forecast_ask
 from detent.kernel.gate.meters import Timing as GateTiming
 from detent.kernel.ledger import effect_due
+from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.places import frontier
+from detent.kernel.survey import next_due
 from detent.model.errors import RequestError
 from detent.model.ids import work_id
 from detent.ports.store import Page
@@ -24,8 +27,9 @@ from detent.service.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from detent.kernel.gate.gate import Gate
     from detent.kernel.program import Node
     from detent.kernel.recording import Timing
     from detent.model.snapshot import Frame, OpenEffect, Snapshot
@@ -35,6 +39,8 @@ APPROVALS_LIMIT = 1_000
 _PAGE = 500
 _GATE_ROUNDS = 2_000  # instants at which a gate calls that a list looks ahead
 _GATE_ROOM = 10_000
+_HOLDERS = 100  # of a concurrency key, that are looked at
+_STILL = (*TERMINAL, "paused")
 _YES_NO = (("Yes", "yes"), ("No", "no"))
 
 
@@ -101,14 +107,46 @@ def explain_instance(
 
 
 def forecasts(store: Store, snapshot: Snapshot, timing: Timing, tick: int) -> dict[int, Forecast]:
-    """When each ticket of an instance is called, as its tenant's gate stands now."""
+    """When each ticket of an instance is called, as its tenant's gate stands now.
+
+    Also what becomes of the tickets to come, of steps that wait for an instant first.
+    """
     told: dict[int, Forecast] = {}
     for token in snapshot.tickets:
-        gate = open_gate(
-            store, snapshot.tenant, GateTiming(timing.epoch_ms, timing.resolution_ms), tick
-        )
-        told[token] = forecast(gate, f"{snapshot.id}:{token}", tick)
+        gate = _gate(store, snapshot.tenant, timing, tick)
+        found = forecast(gate, f"{snapshot.id}:{token}", tick)
+        if found.holders:
+            found = found._replace(not_before=_released(store, found.holders, timing, tick))
+        told[token] = found
+    if snapshot.state in _STILL:
+        return told
+    program = program_for(store, snapshot)
+    for each in coming_asks(program, snapshot, timing):
+        gate = _gate(store, snapshot.tenant, timing, tick)
+        later = forecast_ask(gate, each.ask, tick, each.tick)
+        if later is not None:
+            told[each.token] = later
     return told
+
+
+def _gate(store: Store, tenant: str, timing: Timing, tick: int) -> Gate:
+    return open_gate(store, tenant, GateTiming(timing.epoch_ms, timing.resolution_ms), tick)
+
+
+def _released(store: Store, holders: Sequence[str], timing: Timing, tick: int) -> int | None:
+    """A tick before which no holder of a key moves by itself; None when that is not known."""
+    first: list[int] = []
+    for id in holders[:_HOLDERS]:
+        row = store.instance(id)
+        snapshot = None if row is None else read_snapshot(store, row)
+        if snapshot is None or snapshot.effects or len(holders) > _HOLDERS:
+            return None  # an outcome may come at any time
+        due = next_due(snapshot, tick)
+        first += [] if due is None else [due]
+        for token in snapshot.tickets:
+            called = forecast(_gate(store, snapshot.tenant, timing, tick), f"{id}:{token}", tick)
+            first += [] if called.at is None else [called.at]
+    return min(first, default=None)
 
 
 def gate_calls(store: Store, tenant: str, instances: frozenset[str]) -> dict[str, int]:

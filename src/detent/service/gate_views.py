@@ -92,7 +92,7 @@ class Standing:
         self._waiting: Counter[tuple[str, str]] = Counter()
         stored = store.gate_rows(tenant)
         rows = [Row(each.kind, each.key, each.at, each.body or b"") for each in stored]
-        for ask, *_ in read_rows(self._meters, rows):
+        for ask, *_ in read_rows(self._meters, rows).places:
             self._waiting.update(("limit", key) for key in ask.limits)
             self._waiting.update([("pool", ask.pool)] if ask.pool else [])
 
@@ -129,7 +129,7 @@ class Standing:
         view = _resource(id, resource, self.now_ms)
         day = 0 if view.today is None else view.today.toordinal()
         free = self._meters.resource_free_at(pool, id, self._tick)
-        used = self._meters.days.get((place_of(pool, id), day), 0)
+        used = self._meters.used_on(place_of(pool, id), day)
         return replace(view, used_today=used, free_ms=self._ms(free))
 
     def _closed_ms(self, key: str, limit: Limit | None) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -17,7 +18,7 @@ from detent.model.errors import RequestError
 from detent.model.ids import derived_id
 from detent.model.inputs import Started, encode_input
 from detent.model.link import Submission
-from detent.service.arguments import check_text, instant_ms, shown
+from detent.service.arguments import check_text, instant_ms, shown, storable
 from detent.service.starting import PRIORITIES
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ RESOURCE_FIELDS = (
     "warmup_start_cap",
     "warmup_schedule",
 )
+
+_TEXTS = ("key", "pool", "name", "id", "resource_key", "strategy", "timezone", "warmup_start")
+_OPTIONAL = ("warmup_start", "warmup_schedule")
 
 
 # the gate's instance -----------------------------------------------------------------------------
@@ -82,6 +86,29 @@ def check_first_change(verb: str, args: dict[str, Any], now_ms: int) -> None:
 
 
 # arguments ---------------------------------------------------------------------------------------
+
+
+def check_arguments(verb: str, args: Mapping[str, Any]) -> None:
+    """Refuse what would travel as something else, or not at all, by the code of its verb."""
+    code = "limit.invalid" if verb.startswith("limit.") else "pool.invalid"
+    for name, value in args.items():
+        if name in _TEXTS:
+            right = storable(value) and 0 < len(value) <= limits.NAME_CHARS
+            expected = f"text of 1 to {limits.NAME_CHARS} characters without NUL and surrogates"
+        else:
+            right = all(map(_plain, value if isinstance(value, list | tuple) else (value,)))
+            expected = "whole numbers" if isinstance(value, list | tuple) else "a whole number"
+        if not right and not (value is None and name in _OPTIONAL):
+            raise RequestError(code, f"{name} must be {expected}; got {shown(value)}")
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value travels as it is; what it may be is the gate's affair."""
+    if type(value) is int:
+        return value.bit_length() < limits.INTEGER_BITS
+    if type(value) is float:
+        return math.isfinite(value)
+    return value is None or type(value) is bool or storable(value)
 
 
 def window_ms(window: Any) -> int:

@@ -2,7 +2,9 @@
 
 A call is looked at first (`verify_webhook`, which only reads), so that a stranger costs no write;
 then its nonce is used up (`accept_webhook`), which is one insert that the second of two cannot
-make. A nonce is kept for as long as its timestamp could still be taken.
+make. A nonce is kept for as long as its timestamp could still be taken. The id of the instance
+derives from the nonce (`instance_of`): a call whose start was lost between the two, in a crash, may
+come again, and one that comes twice at once starts the same instance, which only one has started.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import msgspec
 
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.ids import derived_id
 from detent.ports.records import Record
 from detent.service.triggers import (
     Firing,
@@ -88,13 +91,24 @@ def accept_webhook(store: Store, verified: Verified, now_ms: int) -> Firing:
         created_ms=now_ms,
         updated_ms=now_ms,
     )
-    if not store.insert_record(used):
-        raise _refused("the nonce was used before")
+    if not store.insert_record(used) and store.instance(instance_of(verified)) is not None:
+        raise replayed()
     try:
         data = _parse(verified.body)
     except (msgspec.MsgspecError, RecursionError):
         raise RequestError("payload.invalid", "the body of a call must be JSON") from None
     return firing(store, verified.trigger, data, {"source": "public_webhook"})
+
+
+def instance_of(verified: Verified) -> str:
+    """The id of the instance that a call starts: the same for the same call."""
+    trigger = verified.trigger
+    return derived_id(trigger.tenant, "webhook", f"in\x00{trigger.id}\x00{verified.nonce}")
+
+
+def replayed() -> RequestError:
+    """The refusal of a call that was taken before."""
+    return _refused("the nonce was used before")
 
 
 def signature(secret: str, timestamp: str, nonce: str, body: bytes) -> str:

@@ -2,7 +2,7 @@
 
 An instance joins when it is created, and what it starts belongs to the session too. Pausing a
 session pauses the instances in it, and setting it active again resumes those and no others; the
-caller is told which commands to send.
+caller is told which commands to send, and says when they were sent (`note_resumed`).
 """
 
 from __future__ import annotations
@@ -98,6 +98,9 @@ def create_session(
         updated_ms=now_ms,
     )
     if not store.insert_record(record):
+        present = store.record(KIND, id)
+        if present is not None and (present.tenant, present.key) == (owner, new.session_key):
+            return _view(present, now_ms)  # the same call, told again
         raise RequestError(
             "session.exists",
             f"tenant {shown(owner)} has a session {shown(new.session_key)}; use it, or another key",
@@ -151,7 +154,7 @@ def set_session_state(
             told = tuple(row.id for row in moving if row.state != "paused")
             held = tuple(dict.fromkeys((*stored.held, *told)))
         elif state == "active":
-            told = tuple(row.id for row in moving if row.id in stored.held)
+            told = held = tuple(row.id for row in moving if row.id in stored.held)
         return encode(structs.replace(stored, state=state, held=held))
 
     changed = change(store, record, edit, now_ms)
@@ -161,6 +164,24 @@ def set_session_state(
     if not told:
         return Steering(view)
     return Steering(view, "pause" if state == "paused" else "resume", told)
+
+
+def note_resumed(store: Store, steering: Steering, now_ms: int) -> None:
+    """The instances were told to resume; until this is noted, setting it active tells them again.
+
+    So a process that dies while it tells them leaves none behind.
+    """
+    record = store.record(KIND, steering.session.id)
+    told = frozenset(steering.instances)
+
+    def edit(body: bytes) -> bytes | None:
+        stored = _decode(body)
+        if stored.state != "active":
+            return None
+        return encode(structs.replace(stored, held=tuple(h for h in stored.held if h not in told)))
+
+    if record is not None:
+        change(store, record, edit, now_ms)
 
 
 def join_session(store: Store, tenant: str | None, id: str, instance: str, now_ms: int) -> Session:

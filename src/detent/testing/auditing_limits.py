@@ -99,7 +99,8 @@ class GateAudit:
 
     def finish(self, outside: Outside) -> None:
         """After the end: nothing is left at any gate, and calls came when they were allowed."""
-        sql = "SELECT tenant, kind, key FROM gate_row WHERE kind IN ('ask', 'slot')"
+        counters = "('use', 'day', 'turn', 'shut')"
+        sql = f"SELECT tenant, kind, key FROM gate_row WHERE kind NOT IN {counters}"
         for tenant, kind, key in self._connection.execute(sql).fetchall():
             raise Wrong(f"leaked: all have ended, and {tenant}'s gate still has {kind} {key}")
         seen: dict[str, None] = {}
@@ -233,14 +234,27 @@ class GateAudit:
     # time ----------------------------------------------------------------------------------------
 
     def _check_windows(self, row: Row, node: str, rule: Rule) -> None:
-        for window in rule.windows:
+        window = self._shut(row.instance, rule, row.tick)
+        if window:
             zone = window.get("timezone") or self._born[row.instance]["timezone"]
+            at = self._clock.local(row.tick, zone)
+            self._wrong(f"{node} of {row.instance} acts at {at} in {zone}, outside {window}")
+
+    def shut(self, instance: str, block: str, tick: int) -> bool:
+        """Whether the send windows of a step let it not act at a tick."""
+        rule = self._world.rules.get(block)
+        return rule is not None and bool(self._shut(instance, rule, tick))
+
+    def _shut(self, instance: str, rule: Rule, tick: int) -> dict[str, Any]:
+        """A window that is shut for longer than it may be; empty when there is none."""
+        for window in rule.windows:
+            zone = window.get("timezone") or self._born[instance]["timezone"]
             late = window.get("send_late_within", 0) // MINUTE_MS
             step = MINUTE_MS // self._clock.resolution_ms
-            near = (self._clock.local(row.tick - back * step, zone) for back in range(late + 1))
+            near = (self._clock.local(tick - back * step, zone) for back in range(late + 1))
             if not any(in_window(window, at) for at in near):
-                at = self._clock.local(row.tick, zone)
-                self._wrong(f"{node} of {row.instance} acts at {at} in {zone}, outside {window}")
+                return window
+        return {}
 
     def _check_delay(self, row: Row, delay: dict[str, Any], due: int) -> None:
         """The due tick lies on a business day, as near to what was asked for as the jitter says."""

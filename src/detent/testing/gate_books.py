@@ -78,6 +78,7 @@ class Books:
             case "limit.delete":
                 del self.limits[args["key"]]
                 self.used.pop(args["key"], None)
+                self.shut.pop(args["key"], None)
             case "limit.close":
                 self.limits[args["key"]]["closed"] = self.clock.at_ms(args["until_ms"])
             case "limit.open":

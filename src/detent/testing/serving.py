@@ -9,16 +9,19 @@ from contextlib import contextmanager
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.serving import Server, ServeSettings
+from detent.service.refreshing import Post
 from detent.web.api.settings import ApiSettings
 
 _STOP_S = 10.0
 
 
 @contextmanager
-def serving(engine: Engine, api: ApiSettings | None = None) -> Iterator[str]:
-    """Serve an engine; the address of the server."""
+def serving(
+    engine: Engine, api: ApiSettings | None = None, post: Post | None = None
+) -> Iterator[str]:
+    """Serve an engine; the address of the server. `post` refreshes tokens."""
     settings = ServeSettings(port=0, api=api or ApiSettings())
-    with Server(engine, settings) as server:
+    with Server(engine, settings, post) as server:
         thread = threading.Thread(
             target=lambda: asyncio.run(server.run()), name="detent-serve", daemon=True
         )

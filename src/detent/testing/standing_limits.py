@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detent.kernel.lifecycle import TERMINAL
@@ -37,6 +37,7 @@ class Standing(NamedTuple):
     resource: str  # id of the only one it may have; empty for any
     slot: str
     back: bool
+    block: str = ""
 
     def rules(self) -> list[str]:
         """The names of what it waits for."""
@@ -76,7 +77,9 @@ def check_standing(
         _rows_differ(connection, tickets, held)
         or _counts_differ(audit, connection, tick)
         or _under_used(audit, standing, tick)
-        or overtaken(audit.uses, standing, before)
+        or overtaken(
+            audit.uses, standing, before, lambda each, at: audit.shut(each.instance, each.block, at)
+        )
     )
     return Found(standing, fault)
 
@@ -102,6 +105,7 @@ def _in_line(body: dict[str, Any]) -> Iterator[tuple[str, Standing]]:
                     "" if slot else asked.get("resource", ""),
                     slot,
                     bool(frame.get("back")),
+                    frame.get("b", ""),
                 ),
             )
         if wait.get("kind") == "slot":
@@ -168,7 +172,8 @@ def _all_free(audit: GateAudit, books: Books, each: Standing, tick: int) -> bool
     if each.slot:
         place = (each.tenant, each.slot)
         return len(audit.holders.get(place, ())) < audit.most(*place)
-    if not all(books.free(key, tick) for key in each.keys):
+    shut = audit.shut(each.instance, each.block, tick)
+    if shut or not all(books.free(key, tick) for key in each.keys):
         return False
     if not each.pool:
         return True
@@ -218,8 +223,12 @@ def overtaken(
     uses: list[tuple[str, Use]],
     standing: Mapping[Place, Standing],
     before: Mapping[Place, Standing],
+    shut: Callable[[Standing, int], bool] = lambda _each, _tick: False,
 ) -> str:
-    """Nobody who stands since an earlier tick saw one with equal needs and place go first."""
+    """Nobody who stands since an earlier tick saw one with equal needs and place go first.
+
+    But for those whose send windows were `shut` then.
+    """
     for tenant, use in uses:
         if use.waited and not any(place[0] == use.instance for place in before):
             continue  # it had a place, gave it up, and came back ahead
@@ -227,6 +236,8 @@ def overtaken(
             equal = (each.tenant, each.priority) == (tenant, use.priority)
             equal &= (each.keys, each.pool) == (use.keys, use.pool) and not each.resource
             if not equal or before.get(place) != each or each.since >= use.tick or use.pinned:
+                continue
+            if shut(each, use.tick):
                 continue
             mine = [b for p, b in before.items() if p[0] == use.instance]
             if all(b.since > each.since and not b.back for b in mine):

@@ -12,6 +12,7 @@ from detent.testing.serving import serving
 from detent.web.api.settings import ApiSettings
 
 ROOT = "root-key"
+VAULT = "5e" * 32  # a key that seals the secrets of tests
 
 
 class House:
@@ -112,9 +113,9 @@ def instance_body(sequence, data=None, **fields):
 
 @contextmanager
 def house(path, handlers=(), api=None, **settings):
-    """A served engine on a store."""
+    """A served engine on a store, with a vault."""
     with (
-        Engine(path, handlers=handlers, **settings) as engine,
+        Engine(path, handlers=handlers, **{"vault_key": VAULT, **settings}) as engine,
         serving(engine, api or ApiSettings(api_key=ROOT)) as url,
     ):
         made = House(engine, url)

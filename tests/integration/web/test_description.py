@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from detent.web.api.tables import all_routes
 
 
@@ -18,6 +21,8 @@ def test_every_route_is_described_with_what_it_takes_and_gives(server):
         assert {str(status) for status in route.gives} <= set(operation["responses"]), path
     ids = [op["operationId"] for path in document["paths"].values() for op in path.values()]
     assert len(ids) == len(set(ids))
+    named = set(re.findall(r'#/components/schemas/([^"]+)"', json.dumps(document)))
+    assert named <= set(document["components"]["schemas"])
 
 
 def test_the_page_for_people_names_every_path_and_loads_nothing(server):

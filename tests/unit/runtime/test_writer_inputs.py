@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from detent.definition import step, wait
+from detent.model.ids import derived_id
 from detent.model.inputs import SignalReceived, Started, encode_input
 from detent.model.link import Submission
 from tests.unit.runtime.writer_rig import Rig
@@ -67,11 +68,44 @@ def test_a_key_makes_one_instance_in_one_batch_in_later_ones_and_after_a_restart
     assert len(rig.journal(first.instance)) >= 1
 
 
+def test_a_derived_id_makes_one_instance_without_a_key_too(tmp_path):
+    rig = Rig(tmp_path / "s.db").open()
+    made = rig.define()
+    id = derived_id("default", "request", "k")
+    first, twin = rig.start(made, instance=id), rig.start(made, instance=id)
+    rig.send(first, twin)
+    rig.settle()
+    assert rig.verdict(first).result == {"id": id}
+    assert rig.verdict(twin).result == {"id": id, "deduplicated": True}
+    rig = rig.restart()
+    again, other = rig.start(made, instance=id), rig.start(made, instance=id)
+    rig.send(again, other)
+    rig.settle()
+    assert rig.verdict(again).result == {"id": id, "deduplicated": True}
+    assert rig.verdict(other).result == {"id": id, "deduplicated": True}
+    assert not rig.writer._parts.contradicted
+    assert rig.row(id).n == 1
+
+
+def test_an_id_that_looks_fresh_and_is_not_is_answered_to_everybody_who_brings_it():
+    rig = Rig().open()
+    made = rig.define()
+    first = rig.start(made)
+    rig.send(first)
+    rig.settle()
+    again, twin = rig.start(made, instance=first.instance), rig.start(made, instance=first.instance)
+    rig.send(again, twin)
+    rig.settle()
+    for each in (again, twin):
+        assert rig.verdict(each).result == {"id": first.instance, "deduplicated": True}
+    assert len(rig.journal(first.instance)) == 1
+
+
 def test_a_key_somebody_else_used_between_look_and_commit_is_answered_as_used():
     rig = Rig().open()
     made = rig.define()
-    start = rig.start(made, key="k")
-    rig.send(start)
+    start, twin = rig.start(made, key="k"), rig.start(made, key="k")
+    rig.send(start, twin)
     real = rig.store.load
     parts = rig.writer._parts
 
@@ -97,6 +131,7 @@ def test_a_key_somebody_else_used_between_look_and_commit_is_answered_as_used():
     rig.control("wake")
     rig.settle()
     assert rig.verdict(start).result["deduplicated"] is True
+    assert rig.verdict(twin).result["deduplicated"] is True
     assert rig.row(start.instance).state == "running"
     assert len(rig.journal(start.instance)) == 1
 

@@ -13,6 +13,7 @@ from detent.service.sessions import (
     create_session,
     get_session,
     join_session,
+    note_resumed,
     session_by_key,
     session_instances,
     session_of,
@@ -192,7 +193,21 @@ def test_pausing_a_session_pauses_its_instances_and_activating_resumes_just_thos
     world.commit(world.next_change("asleep", state="cancelled"))
     told = set_session_state(store, "acme", "s-1", "active", NOW)
     assert (told.verb, told.instances) == ("resume", ("moving",))
+    assert set_session_state(store, "acme", "s-1", "active", NOW) == told
+    note_resumed(store, told, NOW)
     assert set_session_state(store, "acme", "s-1", "active", NOW).verb == ""
+
+
+def test_what_a_session_holds_is_not_forgotten_when_it_was_paused_again_meanwhile(store):
+    create(store)
+    join(store, "moving")
+    world = instances(store, "moving", state="running")
+    set_session_state(store, "acme", "s-1", "paused", NOW)
+    world.commit(world.next_change("moving", state="paused"))
+    told = set_session_state(store, "acme", "s-1", "active", NOW)
+    set_session_state(store, "acme", "s-1", "paused", NOW)
+    note_resumed(store, told, NOW)
+    assert set_session_state(store, "acme", "s-1", "active", NOW).instances == ("moving",)
 
 
 def test_completing_a_session_commands_nobody(store):

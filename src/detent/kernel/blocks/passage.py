@@ -70,6 +70,24 @@ def answered(run: Run, node: Node, frame: Frame, path: str) -> int | None:
     return _told(run, node, frame, path, token, answer)
 
 
+def foreseen(run: Run, node: Node, frame: Frame, path: str) -> tuple[int, Ask] | None:
+    """When a step that goes on at a tick will ask, and what; None when it will not, or fails."""
+    pool = _pool(run, node)
+    if (pool is None and not node.limits) or run.snapshot.dry_run:
+        return None
+    if _windows(run, node, frame, path) is not None:
+        wait = frame.wait
+        if wait is None or wait.kind != "window" or wait.due is None or wait.due <= run.tick:
+            return None
+        run.tick = wait.due
+    try:
+        keys = _keys(run, node)
+        name = "" if pool is None else _text(run, pool, "pool")
+    except ExpressionError:
+        return None
+    return run.tick, _ask(run, node, frame, keys, name)
+
+
 def close_after(run: Run, frame: Frame, failure: Failure) -> None:
     """A handler said when it may be called again: what the step used stays closed until then."""
     details = failure.details
@@ -104,6 +122,7 @@ def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -
     snapshot = run.snapshot
     pinned = frame.granted["resource"] if frame.granted else ""
     frame.granted = {"keys": keys, "pool": pool, "resource": pinned, "key": ""}
+    window, hours = timing.hours(run, node) if node.block.send_window is not None else ("", None)
     return Ask(
         instance=snapshot.id,
         token=run.token(),
@@ -113,7 +132,8 @@ def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -
         resource=pinned,
         sticky=snapshot.resources.get(pool, "") if pool and node.sticky else "",
         back=frame.back,
-        until=timing.window_closes(run, node) if node.block.send_window is not None else None,
+        window=window,
+        hours=hours,
     )
 
 

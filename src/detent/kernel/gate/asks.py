@@ -7,6 +7,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from detent.kernel.gate.hours import Hours
+
 
 class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one step, or one instance, needs before it may move: granted whole or not at all."""
@@ -21,7 +23,8 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     slot: str = ""  # concurrency key
     slots: int = 0  # how many may hold that key at once
     back: bool = False  # it had its place before: ahead of those who never had one
-    until: int | None = None  # its window closes then: it is called, and gets nothing
+    window: str = ""  # digest of its send windows: it is called only while they let it act
+    hours: Hours | None = None  # those windows; a stored ask has them in a row of their own
 
     @property
     def ticket(self) -> str:
@@ -32,8 +35,9 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a gate said; recorded as a fact by whoever asked.
 
-    granted: go on, with this resource. deferred: stand, the gate calls. late: called, but its own
-    window has closed. refused: it can never be granted. sent: another writer has the gate.
+    granted: go on, with this resource. deferred: stand, the gate calls. late: called, but taken so
+    late that there is no room any more. refused: it can never be granted. sent: another writer has
+    the gate.
     """
 
     state: str

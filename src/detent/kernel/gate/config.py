@@ -114,6 +114,25 @@ def cap_on(resource: Resource, day: dt.date) -> int | None:
     return first + (resource.daily_cap - first) * active // resource.warmup_days
 
 
+def next_day(resource: Resource, day: int) -> int | None:
+    """The first day after one on which a resource has any permits; days as ordinals.
+
+    None beyond the end of the calendar. After its warm-up a resource has some every day.
+    """
+    following, last = day + 1, dt.date.max.toordinal()
+    if following > last:
+        return None
+    if resource.warmup_start is None or cap_on(resource, dt.date.fromordinal(following)) != 0:
+        return following
+    schedule = resource.warmup_schedule
+    length = resource.warmup_days if schedule is None else len(schedule)
+    start = resource.warmup_start.toordinal()
+    for each in range(max(following, start), min(start + length, last) + 1):
+        if cap_on(resource, dt.date.fromordinal(each)) != 0:
+            return each
+    return None
+
+
 def change(
     kv: dict[str, Any],
     verb: str,

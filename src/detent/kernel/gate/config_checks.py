@@ -136,11 +136,11 @@ def _schedule(new: Mapping[str, Any]) -> None:
             "a warm-up has either a warmup_schedule or warmup_days with warmup_start_cap; "
             "set the others to 0",
         )
-    if 0 < new["daily_cap"] < caps[-1]:
+    if 0 < new["daily_cap"] < max(caps):
         raise RequestError(
             "pool.invalid",
-            f"the last cap of warmup_schedule must not be above daily_cap; "
-            f"got {caps[-1]} above {new['daily_cap']}",
+            f"no cap of warmup_schedule may be above daily_cap; "
+            f"got {max(caps)} above {new['daily_cap']}",
         )
 
 

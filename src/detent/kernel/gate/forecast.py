@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from detent.kernel.gate.asks import Ask
 from detent.kernel.gate.gate import Gate
 
 ROUNDS = 200_000
@@ -15,23 +16,47 @@ ROOM = 10_000
 
 
 class Forecast(NamedTuple):
-    """What holds a ticket, and the tick at which it is called; None when only a change frees it."""
+    """What holds a ticket, and the tick at which it is called; None when only a change frees it.
+
+    `then` is what holds it last, if that is something else; `holders` are the instances that hold
+    the concurrency key it waits for.
+    """
 
     rule: str
     at: int | None
+    then: str = ""
+    holders: tuple[str, ...] = ()
+    not_before: int | None = None  # a tick before which none of them lets go
+    joins: int | None = None  # a ticket to come: the tick from which on it stands in line
 
 
 def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
     """Run a gate of one's own until a ticket is called; the gate is used up by it."""
-    rule = gate.rule_of(ticket, tick)
+    rule = last = gate.rule_of(ticket, tick)
     for _ in range(ROUNDS):
         due = gate.next_due()
         if due is None or not rule:
             break
         tick = max(due, tick)
+        last = gate.watched_by(ticket)
         for call in gate.call(tick, ROOM):
             name = f"{call.instance}:{call.token}"
             if name == ticket:
-                return Forecast(rule, tick)
+                return Forecast(rule, tick, last if last != rule else "")
             gate.take(name, tick)
-    return Forecast(rule, None)
+    kind, _, key = rule.partition(":")
+    return Forecast(rule, None, "", gate.meters.holders_of(key) if kind == "key" else ())
+
+
+def forecast_ask(gate: Gate, ask: Ask, tick: int, at: int) -> Forecast | None:
+    """What becomes of an ask to come at a tick; None when it is granted at once, or refused."""
+    for _ in range(ROUNDS):
+        due = gate.next_due()
+        if due is None or due > at:
+            break
+        tick = max(due, tick)
+        for call in gate.call(tick, ROOM):
+            gate.take(f"{call.instance}:{call.token}", tick)
+    if gate.ask(ask, at).state != "deferred":
+        return None
+    return forecast(gate, ask.ticket, at)._replace(joins=at)

@@ -20,7 +20,8 @@ from detent.kernel.gate.asks import Answer, Ask, Call
 from detent.kernel.gate.config import Config
 from detent.kernel.gate.lines import Ticket
 from detent.kernel.gate.meters import Grant, Meters, RowKey, Rule, Timing
-from detent.kernel.gate.rows import Place, Row, read_rows, write_ticket
+from detent.kernel.gate.needs import needs_of
+from detent.kernel.gate.rows import Row, Stored, read_rows, write_ticket
 from detent.kernel.gate.waiting import Waiting
 
 _DEFERRED = "deferred"
@@ -49,12 +50,14 @@ class Gate:
             return self.take(ask.ticket, tick)
         if ask.slot:  # who asks for a key does not think to have it
             self.let_go(ask.slot, ask.instance, tick)
-        needs = self._line.needs_of(ask)
-        rule, at = self._line.last(needs, tick)
+        needs = needs_of(self.meters, ask)
+        rule, at = self._line.last(needs, tick)  # its windows are open: it has looked
         if grant and at <= tick and self._line.uncontended(needs, tick):
             return _granted(self.meters.consume(ask, tick), "")
         self._n += 1
-        ticket = Ticket(ask, self._n, name_of(rule, self.meters), needs)
+        self.meters.keep_hours(ask)
+        stored = replace(ask, hours=None) if ask.hours is not None else ask
+        ticket = Ticket(stored, self._n, name_of(rule, self.meters), needs)
         write_ticket(self.meters, ticket)
         self._line.stand(ticket, tick)
         return Answer(state=_DEFERRED, rule=ticket.rule)
@@ -65,7 +68,7 @@ class Gate:
         if ticket is None:
             waiting = self._line.tickets.get(name)
             return Answer(state=_DEFERRED, rule=waiting.rule if waiting is not None else "")
-        self.meters.rows[("ask", name, 0)] = None
+        self._forget(ticket)
         ask, grant = ticket.ask, ticket.grant
         if ask.pool and ask.pool not in self.meters.config.pools:
             self._give_back(ticket, tick)
@@ -75,19 +78,22 @@ class Gate:
         used = grant if grant.tick == tick else self._count_anew(ask, grant, tick)
         if used is None:
             return Answer(state="late", rule=ticket.rule)
-        return _granted(used, self._why(ticket))
+        return _granted(used, _why(ticket))
 
     def leave(self, name: str, tick: int) -> None:
         """A ticket is wanted no longer; what was counted for it is free again."""
         ticket = self._called.pop(name, None)
         if ticket is not None:
             self._give_back(ticket, tick)
-        elif not self._line.leave(name, tick):  # it was granted, and the answer found nobody
+            self._forget(ticket)
+            return
+        ticket = self._line.leave(name, tick)
+        if ticket is not None:
+            self._forget(ticket)
+        else:  # it was granted, and the answer found nobody
             instance, _, token = name.rpartition(":")
             key, _ = self.meters.holders.get(instance, ("", 0))
             self.let_go(key, instance, tick, int(token))
-            return
-        self.meters.rows[("ask", name, 0)] = None
 
     def let_go(self, key: str, instance: str, tick: int, token: int = 0) -> None:
         """An instance stands or has ended: its concurrency key is free for the next."""
@@ -105,7 +111,9 @@ class Gate:
 
     def configure(self, config: Config, tick: int) -> None:
         """Another configuration; it holds for those who wait already."""
+        old = self._line.held_by(self.meters.config.limits.keys() - config.limits.keys(), tick)
         self.meters.configure(config)
+        self._line.freed_by(old, self._n, tick)
         for name, ticket in self._called.items():
             if ticket.grant is not None:
                 ticket.grant = self.meters.still_counted(ticket.grant)
@@ -145,32 +153,49 @@ class Gate:
         rule, at = self._line.last(ticket.needs, tick)
         return name_of(rule if at > tick else self._line.watched(ticket), self.meters)
 
+    def watched_by(self, name: str) -> str:
+        """The rule that the line of a ticket in line waits for."""
+        return name_of(self._line.watched(self._line.tickets[name]), self.meters)
+
     def take_rows(self) -> dict[RowKey, bytes | None]:
         """The rows changed since the last time; None removes one."""
         for name, ticket in self._fresh.items():
             if name in self._called:  # most have come in the same turn
                 write_ticket(self.meters, ticket)
         self._fresh = {}
+        self._line.write()
         rows, self.meters.rows = self.meters.rows, {}
         return rows
 
     def changed(self) -> bool:
         """Whether there is something to write."""
+        self._line.write()
         return bool(self.meters.rows or self._fresh)
 
     # inside --------------------------------------------------------------------------------------
 
-    def _read(self, places: list[Place], tick: int) -> None:
-        """Let stored tickets stand, in the order they came."""
-        for place in places:
-            self._n = max(self._n, place.n)
-            if place.grant is not None:
-                self.meters.give_back(place.ask, place.grant)
-        for ask, n, rule, passed, grant in places:
-            ticket = Ticket(ask, n, rule, self._line.needs_of(ask), passed)
+    def _read(self, stored: Stored, tick: int) -> None:
+        """Let stored tickets stand as they stood; who was called and has not come, anew."""
+        waiting: list[Ticket] = []
+        called: list[Ticket] = []
+        for ask, n, rule, passed, grant, _ in stored.places:
+            self._n = max(self._n, n)
+            self.meters.keep_hours(ask)
             if grant is not None:
-                write_ticket(self.meters, ticket)
+                self.meters.give_back(ask, grant)
+            ticket = Ticket(ask, n, rule, needs_of(self.meters, ask), passed)
+            (waiting if grant is None else called).append(ticket)
+        self._line.read(waiting, stored.lines, stored.bars, tick)
+        for ticket in called:
+            write_ticket(self.meters, ticket)
             self._line.stand(ticket, tick)
+        if called:
+            self._line.look_again(tick)
+
+    def _forget(self, ticket: Ticket) -> None:
+        """A ticket stands in line no longer."""
+        self.meters.rows[("ask", ticket.ask.ticket, 0)] = None
+        self.meters.drop_hours(ticket.ask)
 
     def _count_anew(self, ask: Ask, grant: Grant, tick: int) -> Grant | None:
         """Let a grant count from a later tick, when it is really used.
@@ -179,7 +204,7 @@ class Gate:
         """
         self.meters.give_back(ask, grant)
         same = replace(ask, sticky=grant.resource)
-        if self._line.last(self._line.needs_of(same), tick)[1] <= tick:
+        if self._line.last(needs_of(self.meters, same), tick)[1] <= tick:
             return self.meters.consume(same, tick)
         self._line.look_again(tick)
         return None
@@ -191,12 +216,6 @@ class Gate:
 
     def _no_pool(self, ask: Ask) -> Answer:
         return Answer(state="refused", rule=f"pool:{ask.pool}", why="there is no such pool")
-
-    def _why(self, ticket: Ticket) -> str:
-        kind, _, key = ticket.rule.partition(":")
-        if kind == "limit" and key not in self.meters.config.limits and key not in self.meters.shut:
-            return f"the limit {key!r} it waited for was deleted"
-        return ""
 
 
 def name_of(rule: Rule, meters: Meters) -> str:
@@ -213,3 +232,7 @@ def name_of(rule: Rule, meters: Meters) -> str:
 
 def _granted(grant: Grant, why: str) -> Answer:
     return Answer(state="granted", resource=grant.resource, key=grant.key, why=why)
+
+
+def _why(ticket: Ticket) -> str:
+    return f"the limit {ticket.freed!r} it waited for was deleted" if ticket.freed else ""

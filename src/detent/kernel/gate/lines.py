@@ -9,6 +9,9 @@ starves, every LOWER_SLOT-th ticket served at a rule is of a lower priority, if 
 ticket that needs several rules, and found one or another of them taken PATIENCE times, *holds*
 those that are free: nobody else passes them until it was served. It holds only while it has no
 longer to wait than the shortest of its windows, so that little is left unused for its sake.
+
+The send windows of a step are one more rule of its line, which nobody can take: while they are shut
+the line watches them and lets others pass, and when they open it has its old place.
 """
 
 from __future__ import annotations
@@ -35,9 +38,10 @@ class Needs(NamedTuple):
     resource: str
     slot: str
     slots: int
+    window: str = ""  # the send windows of the step, which must be open as well
 
     def rules(self) -> list[Rule]:
-        """Everything that must be free at once."""
+        """Everything that must be free at once, and that others can take."""
         rules: list[Rule] = [("limit", key, "") for key in self.limits]
         if self.resource:
             rules.append(("resource", self.resource, self.pool))
@@ -54,7 +58,7 @@ Entry = tuple[Order, int, Needs]  # a line at a bar: its first ticket's place, s
 class Ticket:
     """One ask that waits, or was called."""
 
-    __slots__ = ("ask", "grant", "n", "needs", "passed", "rule")
+    __slots__ = ("ask", "freed", "grant", "n", "needs", "passed", "rule")
 
     def __init__(self, ask: Ask, n: int, rule: str, needs: Needs, passed: int = 0) -> None:
         self.ask = ask
@@ -63,6 +67,7 @@ class Ticket:
         self.needs = needs
         self.passed = passed  # how often one of its rules was free and another was not
         self.grant: Grant | None = None
+        self.freed = ""  # it was called because this limit was deleted
 
     @property
     def order(self) -> Order:
@@ -73,14 +78,22 @@ class Ticket:
 class Line:
     """Tickets with equal needs, in order; those who left are passed over."""
 
-    __slots__ = ("_heap", "needs", "rules", "stamp", "watches")
+    __slots__ = ("_heap", "freed", "held", "needs", "rules", "stamp", "stored", "watches")
 
     def __init__(self, needs: Needs) -> None:
         self.needs = needs
         self.rules = needs.rules()
         self.watches: Rule = ("", "", "")
+        self.held = False  # its rules are kept for it
+        self.freed: tuple[str, int] = ("", 0)  # a limit deleted, and the last who waited for it
+        self.stored: bytes | None = None  # what its row says
         self.stamp = 0  # of its newest entry at the rule it watches; older ones are void
         self._heap: list[tuple[Order, str]] = []
+
+    @property
+    def several(self) -> bool:
+        """Whether it matters which rule it watches, and when that is looked at."""
+        return len(self.rules) > 1 or self.needs.window != ""
 
     def join(self, ticket: Ticket) -> bool:
         """Take a place; True when it is the first."""
@@ -105,15 +118,32 @@ class Line:
 class Bar:
     """The lines that watch one rule, by priority and the place of their first ticket."""
 
-    __slots__ = ("_heaps", "due", "holder")
+    __slots__ = ("_counts", "_heaps", "due", "holder", "several", "stored")
 
     def __init__(self) -> None:
         self._heaps: dict[int, list[Entry]] = {}
+        self._counts: dict[int, int] = {}  # priority -> lines; the heaps hold void entries too
+        self.several = 0  # lines here that have other rules, too
         self.due = -1  # the tick of its event; -1 when there is none
+        self.stored = -1  # the tick its row says
         self.holder: Needs | None = None  # the line that this rule is kept for
 
+    def join(self, line: Line) -> None:
+        """A line watches this rule from now on."""
+        priority = line.needs.priority
+        self._counts[priority] = self._counts.get(priority, 0) + 1
+        self.several += line.several
+
+    def part(self, line: Line) -> None:
+        """A line watches this rule no longer."""
+        priority = line.needs.priority
+        self.several -= line.several
+        self._counts[priority] -= 1
+        if not self._counts[priority]:
+            del self._counts[priority]
+
     def add(self, line: Line, order: Order) -> None:
-        """A line watches this rule, its first ticket in this place."""
+        """The first ticket of a line that watches this rule stands in this place."""
         line.stamp += 1
         heappush(self._heaps.setdefault(line.needs.priority, []), (order, line.stamp, line.needs))
 
@@ -141,13 +171,12 @@ class Bar:
 
     def highest(self) -> int:
         """The highest priority that waits here."""
-        return max(p for p, heap in self._heaps.items() if heap)
+        return max(self._counts)
 
     def streak_after(self, priority: int, streak: int) -> int:
         """How many of a higher priority are served in a row once one of this priority was."""
-        waiting = [p for p, heap in self._heaps.items() if heap]
-        passed_over = min(waiting, default=priority) < priority
-        return streak + 1 if passed_over and priority >= max(waiting) else 0
+        passed_over = min(self._counts) < priority
+        return streak + 1 if passed_over and priority >= max(self._counts) else 0
 
     def __bool__(self) -> bool:
-        return any(self._heaps.values())
+        return bool(self._counts)

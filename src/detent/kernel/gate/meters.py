@@ -10,14 +10,14 @@ from __future__ import annotations
 import datetime as dt
 from typing import NamedTuple
 
-from detent.calendar import instant_of, local_of
-from detent.kernel.gate.asks import Ask
-from detent.kernel.gate.config import Config, Pool, Resource, cap_on
+from detent.calendar import closing, instant_of, is_open, local_of
+from detent.kernel.gate.asks import Ask, encode
+from detent.kernel.gate.config import Config, Pool, Resource, cap_on, next_day
+from detent.kernel.gate.hours import Hours, Windows, just_missed, next_tick, windows_of
 from detent.kernel.gate.rotation import Rotation
 from detent.kernel.gate.stamps import Stamps
 
 NEVER = (1 << 62) - 1
-DAYS_AHEAD = 400  # how far ahead capacity is looked for
 
 RowKey = tuple[str, str, int]  # kind, key, at
 Rule = tuple[str, str, str]  # what kind, its key, and the pool of a resource
@@ -58,18 +58,26 @@ class Meters:
     def __init__(self, timing: Timing, config: Config) -> None:
         self.timing = timing
         self.used: dict[str, Stamps] = {}
-        self.days: dict[tuple[str, int], int] = {}  # place of a resource, day -> grants
+        self.hours: dict[str, Hours] = {}  # digest -> send windows that somebody has who waits
         self.counters: dict[str, int] = {}  # pool -> place in its rotation
         self.shut: dict[str, int] = {}  # limit or resource key -> tick it opens at
         self.held: dict[str, int] = {}  # concurrency key -> how many hold it
         self.holders: dict[str, tuple[str, int]] = {}  # instance -> its key, token it came with
         self.streaks: dict[Rule, int] = {}  # served in a row while a lower priority waited
         self.rows: dict[RowKey, bytes | None] = {}  # changed since the last commit
+        self._days: dict[str, dict[int, int]] = {}  # place of a resource -> day -> grants
         self._today: dict[str, tuple[int, int, int]] = {}  # zone -> first tick, end tick, day
+        self._having: dict[str, int] = {}  # digest -> how many wait with these windows
+        self._windows: dict[str, Windows] = {}
+        self._open: dict[str, tuple[int, int]] = {}  # digest -> first and end tick of an opening
+        self.config = Config()
         self.configure(config)
 
     def configure(self, config: Config) -> None:
-        """Work by another configuration from now on."""
+        """Work by another configuration from now on; a deleted limit closes nothing any more."""
+        for key in [key for key in self.config.limits if key not in config.limits]:
+            if key in self.shut:
+                self.open(key)
         self.config = config
         for key in [key for key in self.used if key not in config.limits]:
             for tick in self.used.pop(key).ticks():
@@ -87,8 +95,6 @@ class Meters:
         limit = self.config.limits.get(key)
         if limit is None:
             return shut
-        if 0 < shut <= tick:
-            self.open(key)
         if limit.closed_until_ms is not None:
             shut = max(shut, self.timing.tick_at(limit.closed_until_ms))
         stamps = self.used.get(key)
@@ -133,6 +139,18 @@ class Meters:
         """Now while fewer than `slots` hold the key, else when one of them lets go."""
         return 0 if self.held.get(key, 0) < slots else NEVER
 
+    def keys_of(self, rule: Rule) -> list[str]:
+        """The keys of the limits that stand behind a rule."""
+        kind, key, name = rule
+        if kind == "limit":
+            return [key]
+        pool = self.config.pools.get(name if kind == "resource" else key)
+        if kind not in ("resource", "pool") or pool is None:
+            return []
+        return [
+            each.resource_key for id, each in pool.resources.items() if kind == "pool" or id == key
+        ]
+
     def shortest(self, limits: tuple[str, ...], pool: str) -> int:
         """The shortest window among some limits and those of a pool's resources; 0: there is none.
 
@@ -143,16 +161,39 @@ class Meters:
         spans = [self._spans[key] for key in (*limits, *keys) if key in self._spans]
         return min(spans, default=0)
 
+    def window_free_at(self, digest: str, tick: int) -> int:
+        """When send windows let somebody act who has waited since they were open last.
+
+        Now, if they never open again: whoever has them is called, and fails by its own look.
+        """
+        first, end = self._open.get(digest, (0, 0))
+        if first <= tick < end:
+            return tick
+        windows = self._windows.get(digest)
+        if windows is None:
+            hours = self.hours.get(digest)
+            if hours is None:
+                return tick
+            windows = self._windows[digest] = windows_of(hours)
+        ms = self.timing.ms_of(tick)
+        if is_open(windows.all, ms):
+            shut = closing(windows.all, ms)
+            self._open[digest] = (tick, tick + 1 if shut is None else self.timing.tick_at(shut))
+            return tick
+        if just_missed(windows, ms):
+            return tick
+        opens = next_tick(windows, ms, lambda at: self.timing.ms_of(self.timing.tick_at(at)))
+        return tick if opens is None else self.timing.tick_at(opens)
+
     def _cap_free_at(self, place: str, resource: Resource, tick: int) -> int:
         day, end = self._day(resource.timezone, tick)
         cap = cap_on(resource, dt.date.fromordinal(day))
-        if cap is None or self.days.get((place, day), 0) < cap:
+        if cap is None or self.used_on(place, day) < cap:
             return 0
-        for ahead in range(1, DAYS_AHEAD):
-            cap = cap_on(resource, dt.date.fromordinal(day + ahead))
-            if cap is None or cap > 0:
-                return end if ahead == 1 else self._midnight(resource.timezone, day + ahead)
-        return NEVER
+        free = next_day(resource, day)
+        if free == day + 1:
+            return end
+        return NEVER if free is None else self._midnight(resource.timezone, free)
 
     def _day(self, zone: str, tick: int) -> tuple[int, int]:
         """The day of a tick in a zone, and the tick at which the next one begins."""
@@ -214,6 +255,10 @@ class Meters:
         self.rows[("slot", instance, since)] = None
         return True
 
+    def holders_of(self, key: str) -> tuple[str, ...]:
+        """The instances that hold a concurrency key."""
+        return tuple(sorted(each for each, (held, _) in self.holders.items() if held == key))
+
     def set_streak(self, rule: Rule, streak: int) -> None:
         """Remember how many were served in a row while a lower priority waited."""
         if streak:
@@ -269,13 +314,47 @@ class Meters:
             left = stamps.remove(tick)
             self.rows[("use", key, tick)] = b"%d" % left if left else None
 
+    def used_on(self, place: str, day: int) -> int:
+        """How many grants a resource had on a day of its zone."""
+        return self._days.get(place, {}).get(day, 0)
+
+    def count_day(self, place: str, day: int, by: int) -> int:
+        """Count grants of a resource on a day; how many that day has now."""
+        days = self._days.setdefault(place, {})
+        days[day] = days.get(day, 0) + by
+        return days[day]
+
     def _count_day(self, place: str, day: int, by: int) -> None:
-        count = self.days.get((place, day), 0) + by
-        self.days[(place, day)] = count
-        self.rows[("day", place, day)] = b"%d" % count
-        if count == 1 and by > 0:
-            self.days.pop((place, day - 2), None)
-            self.rows[("day", place, day - 2)] = None
+        count = self.count_day(place, day, by)
+        self.rows[("day", place, day)] = b"%d" % count if count else None
+        days = self._days[place]
+        for old in [each for each in days if each < day - 1 or not days[each]]:
+            del days[old]
+            self.rows[("day", place, old)] = None
+
+    # whoever waits with send windows -------------------------------------------------------------
+
+    def keep_hours(self, ask: Ask) -> None:
+        """Somebody waits with these windows."""
+        digest = ask.window
+        if not digest:
+            return
+        self._having[digest] = self._having.get(digest, 0) + 1
+        if digest not in self.hours and ask.hours is not None:
+            self.hours[digest] = ask.hours
+            self.rows[("hours", digest, 0)] = encode(ask.hours)
+
+    def drop_hours(self, ask: Ask) -> None:
+        """Somebody with these windows waits no longer."""
+        digest = ask.window
+        if not digest:
+            return
+        self._having[digest] -= 1
+        if not self._having[digest]:
+            del self._having[digest]
+            for known in (self.hours, self._windows, self._open):
+                known.pop(digest, None)
+            self.rows[("hours", digest, 0)] = None
 
 
 def place_of(pool: str, id: str) -> str:

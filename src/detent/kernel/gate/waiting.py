@@ -4,16 +4,20 @@ Each rule that somebody watches has a bar, and a bar an event: the tick at which
 becomes free otherwise (a grant or a key given back, a change) is announced, which moves the event
 forward. `serve` looks at the bars that are due, that of the ticket entitled first before the
 others: one resource may stand behind several rules.
+
+Who is served depends on which rule a line watches and on when that is looked at. So both are rows,
+for lines where they do not follow from the counters, and a gate read anew goes on as this one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from heapq import heappop, heappush
 
-from detent.kernel.gate.asks import Ask
 from detent.kernel.gate.lines import PATIENCE, Bar, Entry, Line, Needs, Order, Ticket
 from detent.kernel.gate.meters import NEVER, Meters, Rule
-from detent.kernel.gate.rows import write_ticket
+from detent.kernel.gate.needs import last_of, needs_of, refused
+from detent.kernel.gate.rows import LineRow, forget_line, write_bar, write_line, write_ticket
 
 Rank = tuple[int, Order]  # the higher priority, then the earlier place
 
@@ -27,6 +31,48 @@ class Waiting:
         self._lines: dict[Needs, Line] = {}
         self._bars: dict[Rule, Bar] = {}
         self._events: list[tuple[int, Rule]] = []
+        self._changed: dict[Needs, Line] = {}  # lines whose row may be another
+        self._moved: dict[Rule, Bar] = {}  # bars whose row may be another
+
+    # rows ----------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        tickets: list[Ticket],
+        lines: Mapping[Needs, LineRow],
+        bars: Mapping[Rule, int],
+        tick: int,
+    ) -> None:
+        """Let stored tickets stand as they stood, in the order they came."""
+        for ticket in tickets:
+            self.tickets[ticket.ask.ticket] = ticket
+            line = self._lines.get(ticket.needs)
+            if line is None:
+                line = self._lines[ticket.needs] = Line(ticket.needs)
+            line.join(ticket)
+        for needs, line in self._lines.items():
+            row = lines.get(needs)
+            if row is not None:
+                line.watches, line.held, line.freed, line.stored = row
+            else:
+                line.watches = self.last(needs, tick)[0]
+            self._bar(line.watches).join(line)
+            for rule in line.rules if line.held else ():
+                self._bar(rule).holder = needs
+        for rule, due in bars.items():
+            self._bar(rule).stored = due
+        for needs, line in self._lines.items():
+            self._stand_again(line, bars.get(line.watches), tick, known=needs in lines)
+
+    def write(self) -> None:
+        """Note every row that is another than it was."""
+        for needs, line in self._changed.items():
+            if self._lines.get(needs) is line:
+                write_line(self._meters, line)
+        for rule, bar in self._moved.items():
+            if self._bars.get(rule) is bar:
+                write_bar(self._meters, rule, bar)
+        self._changed, self._moved = {}, {}
 
     # coming and going ----------------------------------------------------------------------------
 
@@ -45,23 +91,18 @@ class Waiting:
             self._bars[line.watches].add(line, ticket.order)
             self._hold(line, ticket, tick, tick)
 
-    def leave(self, name: str, tick: int) -> bool:
-        """Give a place up; False when there was none."""
+    def leave(self, name: str, tick: int) -> Ticket | None:
+        """Give a place up; None when there was none."""
         ticket = self.tickets.pop(name, None)
         if ticket is None:
-            return False
+            return None
         line = self._lines[ticket.needs]
         first = line.first(self.tickets)
         if first is None:
             self._close(line, tick)
         elif max(ticket.passed, first.passed) > PATIENCE:
             self._hold(line, first, tick, self.last(line.needs, tick)[1])
-        return True
-
-    def needs_of(self, ask: Ask) -> Needs:
-        """In which line an ask stands."""
-        resource = ask.resource if ask.resource and self._meters.pinned(ask) else ""
-        return Needs(ask.priority, ask.limits, ask.pool, resource, ask.slot, ask.slots)
+        return ticket
 
     def uncontended(self, needs: Needs, tick: int) -> bool:
         """Whether nobody in line is entitled before to what is free now."""
@@ -80,15 +121,31 @@ class Waiting:
     def reconsider(self, tick: int) -> None:
         """The configuration has changed: pools may be gone, resources be gone or back."""
         for name, ticket in list(self.tickets.items()):
-            if ticket.ask.resource and self.needs_of(ticket.ask) != ticket.needs:
+            if ticket.ask.resource and needs_of(self._meters, ticket.ask) != ticket.needs:
                 self.leave(name, tick)
-                ticket.needs = self.needs_of(ticket.ask)
+                ticket.needs = needs_of(self._meters, ticket.ask)
                 self.stand(ticket, tick)
         for needs, line in self._lines.items():
             first = line.first(self.tickets)
-            if first is not None and self._refused(needs):
+            if first is not None and refused(self._meters, needs):
                 self._watch(line, first, ("pool", needs.pool, ""), tick)
         self.look_again(tick)
+
+    def held_by(self, keys: Collection[str], tick: int) -> dict[Needs, tuple[str, int]]:
+        """The lines that one of some limits holds now: which one, and until when."""
+        found: dict[Needs, tuple[str, int]] = {}
+        for needs in self._lines if keys else ():
+            rule, at = self.last(needs, tick)
+            key = next((key for key in self._meters.keys_of(rule) if key in keys), "")
+            if key and at > tick:
+                found[needs] = (key, at)
+        return found
+
+    def freed_by(self, held: Mapping[Needs, tuple[str, int]], n: int, tick: int) -> None:
+        """Limits that held these lines are deleted; `n` is the last ticket there is."""
+        for needs, (key, at) in held.items():
+            if self.last(needs, tick)[1] < at:
+                self._free(self._lines[needs], key, n)
 
     def look_again(self, tick: int) -> None:
         """Anything may be free now."""
@@ -98,8 +155,10 @@ class Waiting:
     def announce(self, rule: Rule, at: int) -> None:
         """Look at a rule at a tick, or at the earlier one it is looked at already."""
         bar = self._bars.get(rule)
-        if bar is not None and bar and (bar.due < 0 or at < bar.due):
-            bar.due = at
+        if bar is None or not bar or 0 <= bar.due <= at:
+            return
+        if bar.holder is None or self._lines[bar.holder].watches == rule:
+            self._set_due(rule, bar, at)
             heappush(self._events, (at, rule))
 
     # serving -------------------------------------------------------------------------------------
@@ -114,12 +173,7 @@ class Waiting:
             at, rule = events[0]
             bar = self._bars.get(rule)
             if bar is not None and bar.due == at:
-                if self._front(rule) is not None:
-                    return at
-                bar.due = -1
-                if bar.holder is None:
-                    del self._bars[rule]
-                    self._meters.set_streak(rule, 0)
+                return at
             heappop(events)
         return None
 
@@ -131,7 +185,7 @@ class Waiting:
             due = self.due()
             while due is not None and due <= tick:
                 rule = heappop(self._events)[1]
-                self._bars[rule].due = -1
+                self._set_due(rule, self._bars[rule], -1)
                 self._line_up(ready, rule)
                 due = self.due()
             if not ready:
@@ -146,28 +200,7 @@ class Waiting:
 
     def last(self, needs: Needs, tick: int) -> tuple[Rule, int]:
         """The rule of a line that is free last, and when; now if all of them are free."""
-        meters = self._meters
-        if self._refused(needs):
-            return ("pool", needs.pool, ""), tick  # called at once, to be refused
-        found: Rule = ("", "", "")
-        latest = tick
-        for key in needs.limits:
-            at = meters.limit_free_at(key, tick)
-            if at > latest or not found[0]:
-                found, latest = ("limit", key, ""), max(at, tick)
-        if needs.resource:
-            at = meters.resource_free_at(needs.pool, needs.resource, tick)
-            if at > latest or not found[0]:
-                found, latest = ("resource", needs.resource, needs.pool), max(at, tick)
-        elif needs.pool:
-            at = meters.pool_free_at(needs.pool, tick)
-            if at > latest or not found[0]:
-                found, latest = ("pool", needs.pool, ""), max(at, tick)
-        if needs.slot:
-            at = meters.slot_free_at(needs.slot, needs.slots)
-            if at > latest or not found[0]:
-                found, latest = ("slot", needs.slot, ""), max(at, tick)
-        return found, latest
+        return last_of(self._meters, needs, tick)
 
     def watched(self, ticket: Ticket) -> Rule:
         """The rule that a ticket's line watches."""
@@ -183,7 +216,8 @@ class Waiting:
             return False
         last, at = self.last(line.needs, tick)
         if at > tick:
-            passed = last != line.watches and at < NEVER
+            passed = last != line.watches and at < NEVER and not _hours(last, line.watches)
+            self._free(line, "", 0)
             self._watch(line, first, last, at)
             if passed:
                 first.passed += 1
@@ -191,7 +225,7 @@ class Waiting:
             self._hold(line, first, tick, at)
             return last != rule
         kept = self._kept(line)
-        if kept is not None and not self._refused(line.needs):
+        if kept is not None and not refused(self._meters, line.needs):
             self._watch(line, first, kept, NEVER)  # whoever it is kept for lets it pass then
             return True
         streak = self._meters.streaks.get(rule, 0)
@@ -200,10 +234,6 @@ class Waiting:
         served.append(first)
         self._next_in(line, rule, tick)
         return True
-
-    def _refused(self, needs: Needs) -> bool:
-        """Whether a line waits for nothing any more: its pool is gone."""
-        return bool(needs.pool) and needs.pool not in self._meters.config.pools
 
     def _front(self, rule: Rule) -> Line | None:
         """The line whose turn it is at a rule."""
@@ -238,7 +268,9 @@ class Waiting:
         line.leave_first()
         ask = ticket.ask
         del self.tickets[ask.ticket]
-        if not self._refused(line.needs) and (ask.until is None or tick < ask.until):
+        key, last = line.freed
+        ticket.freed = key if ticket.n <= last else ""
+        if not refused(self._meters, line.needs):
             ticket.grant = self._meters.consume(ask, tick)
 
     def _next_in(self, line: Line, rule: Rule, tick: int) -> None:
@@ -249,25 +281,51 @@ class Waiting:
             return
         last, at = self.last(line.needs, tick)
         if at > tick:
+            self._free(line, "", 0)
             self._watch(line, following, last, at)
         else:
             self._watch(line, following, rule, NEVER)  # which is being looked at
         self._hold(line, following, tick, at)
 
     def _watch(self, line: Line, first: Ticket, rule: Rule, at: int) -> None:
-        line.watches = rule
-        self._bar(rule).add(line, first.order)
+        old = line.watches
+        if old != rule:
+            line.watches = rule
+            self._changed[line.needs] = line
+            self._bar(rule).join(line)
+            self._part(line, old)
+        bar = self._bar(rule)
+        bar.add(line, first.order)
+        if line.several:
+            self._moved[rule] = bar
         if at < NEVER:
             self.announce(rule, at)
+
+    def _part(self, line: Line, rule: Rule) -> None:
+        """A line watches a rule no longer."""
+        bar = self._bars.get(rule)
+        if bar is None:  # it is a new line
+            return
+        bar.part(line)
+        self._moved[rule] = bar
+        if bar.holder == line.needs:
+            bar.due = -1  # nobody passes until its line comes back, or lets others pass
+        self._drop(rule, bar)
 
     def _hold(self, line: Line, first: Ticket, tick: int, at: int) -> None:
         """Keep its rules for a line that was passed over too often, while it has not long to go."""
         needs = line.needs
-        if first.passed <= PATIENCE or at - tick > self._meters.shortest(needs.limits, needs.pool):
+        far = at - tick > self._meters.shortest(needs.limits, needs.pool)
+        if first.passed <= PATIENCE or far or line.watches[0] == "window":
             self._let_pass(line, tick)
-        elif self._kept(line) is None:  # no two holders share a rule
+        elif not line.held and self._kept(line) is None:  # no two holders share a rule
+            line.held = True
+            self._changed[needs] = line
             for rule in line.rules:
-                self._bar(rule).holder = needs
+                bar = self._bar(rule)
+                bar.holder = needs
+                if rule != line.watches:
+                    self._set_due(rule, bar, -1)
 
     def _kept(self, line: Line) -> Rule | None:
         """The first of a line's rules that is kept for another line."""
@@ -279,18 +337,62 @@ class Waiting:
 
     def _let_pass(self, line: Line, tick: int) -> None:
         """What was kept for a line is free for everybody again."""
+        if not line.held:
+            return
+        line.held = False
+        self._changed[line.needs] = line
         for rule in line.rules:
-            bar = self._bars.get(rule)
-            if bar is not None and bar.holder == line.needs:
-                bar.holder = None
-                self.announce(rule, tick)
+            bar = self._bars[rule]
+            bar.holder = None
+            self._drop(rule, bar)
+            self.announce(rule, tick)
+
+    def _free(self, line: Line, key: str, last: int) -> None:
+        """A limit was deleted that a line waited for; or it waits for something else by now."""
+        if line.freed[0] != key:
+            line.freed = (key, last)
+            self._changed[line.needs] = line
+
+    def _stand_again(self, line: Line, due: int | None, tick: int, *, known: bool) -> None:
+        """Put a line that was read to the rule it watches, to be looked at when it would be."""
+        first = line.first(self.tickets)
+        if first is None:
+            return
+        self._bars[line.watches].add(line, first.order)
+        if due is not None:
+            self.announce(line.watches, due)
+        at = NEVER if known and line.several else self.last(line.needs, tick)[1]
+        if at < NEVER:
+            self.announce(line.watches, at)
 
     def _close(self, line: Line, tick: int) -> None:
         del self._lines[line.needs]
         self._let_pass(line, tick)
+        self._part(line, line.watches)
+        forget_line(self._meters, line)
 
     def _bar(self, rule: Rule) -> Bar:
         bar = self._bars.get(rule)
         if bar is None:
             bar = self._bars[rule] = Bar()
         return bar
+
+    def _set_due(self, rule: Rule, bar: Bar, at: int) -> None:
+        bar.due = at
+        if bar.several or bar.stored >= 0:
+            self._moved[rule] = bar
+
+    def _drop(self, rule: Rule, bar: Bar) -> None:
+        """Nobody watches a rule any more, and it is kept for nobody."""
+        if bar or bar.holder is not None:
+            return
+        del self._bars[rule]
+        self._meters.set_streak(rule, 0)
+        if bar.stored >= 0:
+            bar.due = -1
+            write_bar(self._meters, rule, bar)
+
+
+def _hours(*rules: Rule) -> bool:
+    """Whether one of them is that of send windows, which are shut for everybody."""
+    return any(rule[0] == "window" for rule in rules)

@@ -5,34 +5,31 @@ Who is not let in gets a status and an empty body, and learns nothing else.
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from detent.model.limits import NAME_CHARS
+from detent.service.api_keys import allowed, same_secret
 from detent.service.arguments import storable
 from detent.web.api.call import Principal
+from detent.web.api.known_keys import KnownKeys
 from detent.web.api.refusals import Refusal
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from detent.service.desk import Desk
     from detent.web.api.routes import Route
     from detent.web.api.settings import ApiSettings
-
-FindKey = Callable[[str], Awaitable[Principal | None]]
-Allowed = Callable[[tuple[str, ...], str, str], bool]
 
 ROOT_NEEDED = "API key management requires the root API key"
 
 
 class Access:
-    """Lets callers in; `find_key` knows the stored keys, `allowed` what their words permit."""
+    """Lets callers in by the root key, or by a key of a tenant's own."""
 
-    def __init__(self, settings: ApiSettings, find_key: FindKey, allowed: Allowed) -> None:
+    def __init__(self, settings: ApiSettings, desk: Desk) -> None:
         self._settings = settings
-        self._find_key = find_key
-        self._allowed = allowed
+        self.keys = KnownKeys(desk)
 
     async def admit(self, request: Request, route: Route) -> Principal:
         """Who calls, or a refusal."""
@@ -43,7 +40,7 @@ class Access:
         if not caller.admin:
             if route.admin:
                 raise Refusal(403, ROOT_NEEDED, "request.forbidden")
-            if not self._allowed(caller.capabilities, request.method, route.path):
+            if not allowed(caller.capabilities, request.method, route.path):
                 raise Refusal(403, code="request.forbidden")
         return caller
 
@@ -54,12 +51,12 @@ class Access:
         given = request.headers.get("x-api-key", "") or _bearer(request)
         if not given:
             raise Refusal(401, code="request.unauthorized")
-        if hmac.compare_digest(given.encode(), root.encode()):
+        if same_secret(given, root):
             return Principal(admin=True)
-        found = await self._find_key(given)
+        found = await self.keys.find(given)
         if found is None:
             raise Refusal(401, code="request.unauthorized")
-        return found
+        return Principal(tenant=found.tenant, capabilities=found.capabilities, key=found.key)
 
     def _for_tenant(self, request: Request, route: Route, caller: Principal) -> Principal:
         named = request.headers.get("x-tenant-id", "")

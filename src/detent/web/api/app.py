@@ -1,7 +1,8 @@
 """The application: one request from its first byte to its answer.
 
-Call order: `Api.__call__` -> `Router.find` -> `Access.admit` -> `bodies` -> the route's function
--> `Response`. Whatever goes wrong on the way becomes an answer here and nowhere else.
+Call order: `Api.__call__` -> `Router.find` -> `Access.admit` -> `Idempotency.once`, for a POST with
+a key -> `bodies` -> the route's function -> `Response`. Whatever goes wrong on the way becomes an
+answer here and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 
 from detent.model.errors import DetentError, InvariantViolation
+from detent.service.inbound import PeerRates
 from detent.web.api import bodies
 from detent.web.api.call import Call, House
+from detent.web.api.idempotency import HEADER, Idempotency
 from detent.web.api.known import KnownSequences
 from detent.web.api.openapi import Description
 from detent.web.api.refusals import Refusal, error_reply, internal_reply
@@ -47,7 +50,8 @@ class Api:
         self.access = access
         self.router = Router(iter(routes))
         described = Description(self.router.routes, settings.version)
-        self.house = House(settings, KnownSequences(desk), described)
+        self.house = House(settings, KnownSequences(desk), described, access.keys, PeerRates())
+        self.idempotency = Idempotency(desk)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -76,16 +80,21 @@ class Api:
             return internal_reply()
 
     async def _run(self, request: Request) -> Response:
-        found = self.router.find(request.method, request.url.path)
+        found = self.router.find(request.method, raw_path(request))
         route = found.route
         call = Call(request, self.desk, self.house)
         call.path = found.path
         call.principal = await self.access.admit(request, route)
+        if route.method == "POST" and not route.public and HEADER in request.headers:
+            return await self.idempotency.once(call, route, self._perform)
+        return await self._perform(call, route)
+
+    async def _perform(self, call: Call, route: Route) -> Response:
         if route.query is not None:
-            call.query = bodies.queried(request, route.query)
+            call.query = bodies.queried(call.request, route.query)
         if route.takes is None or route.raw:
             return await route.run(call)
-        return await route.run(call, await self._body(request, route))
+        return await route.run(call, await self._body(call.request, route))
 
     async def _body(self, request: Request, route: Route) -> Any:
         body = await bodies.read_bytes(request, self.settings.body_bytes)
@@ -93,6 +102,12 @@ class Api:
             return bodies.shaped({}, route.takes)
         bodies.check_json_type(request)
         return bodies.shaped(bodies.read_json(body), route.takes)
+
+
+def raw_path(request: Request) -> str:
+    """The path as it was sent: a slash that is part of a name is still told from one between."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    return raw.decode("latin-1")
 
 
 def _request_id(request: Request, desk: Desk) -> str:

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from detent.model.limits import INTEGER_BITS, PAYLOAD_DEPTH
+from detent.model.limits import DURATION_MS, INTEGER_BITS, PAYLOAD_DEPTH
+from detent.service.arguments import invalid, storable
 from detent.web.api.refusals import Refusal
 
 T = TypeVar("T")
@@ -96,12 +97,31 @@ def queried(request: Request, shape: type[Q]) -> Q:
                 400, f"Failed to deserialize query string: missing field `{field.encode_name}`"
             )
     known = {field.encode_name for field in fields}
+    named = {name: value for name, value in given.items() if name in known}
+    for name, value in named.items():
+        check_word(name, value)
     try:
-        return msgspec.convert(
-            {name: value for name, value in given.items() if name in known}, shape, strict=False
-        )
+        made = msgspec.convert(named, shape, strict=False)
     except msgspec.ValidationError as error:
         raise Refusal(400, f"Failed to deserialize query string: {error}") from None
+    for name in shape.__struct_fields__:
+        number = getattr(made, name)
+        if isinstance(number, int) and not -_MOST <= number < _MOST:
+            raise Refusal(400, f"Failed to deserialize query string: {name} is out of range")
+    return made
+
+
+def check_word(name: str, text: str) -> None:
+    """Refuse text of a path or a query that no store can hold."""
+    if not storable(text):
+        raise Refusal(400, f"`{name[:80]}` holds a NUL or half of a surrogate pair")
+
+
+def milliseconds(name: str, seconds: float) -> int:
+    """Seconds of a body as whole milliseconds."""
+    if not abs(seconds) <= DURATION_MS / 1000:
+        raise invalid(name, "a number of seconds, of 100 years at most", seconds)
+    return round(seconds * 1000)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

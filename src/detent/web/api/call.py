@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
+from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
+from detent.web.api.known_keys import KnownKeys
 from detent.web.api.settings import ApiSettings
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class House(Struct, frozen=True):
     settings: ApiSettings
     sequences: KnownSequences
     description: Any
+    keys: KnownKeys
+    peers: PeerRates
 
 
 class Call:
@@ -44,7 +48,9 @@ class Call:
         "description",
         "desk",
         "id_seed",
+        "keys",
         "path",
+        "peers",
         "principal",
         "query",
         "request",
@@ -58,6 +64,8 @@ class Call:
         self.server = house.settings
         self.sequences = house.sequences
         self.description = house.description
+        self.keys = house.keys
+        self.peers = house.peers
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None

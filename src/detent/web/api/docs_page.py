@@ -41,7 +41,15 @@ nav a{margin-right:.8rem}
 """
 
 
-@table.route("GET", "/swagger-ui", tenantless=True, root_only=True, public=True, gives={200: str})
+@table.route(
+    "GET",
+    "/swagger-ui",
+    tenantless=True,
+    root_only=True,
+    public=True,
+    gives={200: str},
+    media="text/html",
+)
 async def page(call: Call) -> Response:
     """The description of the API for people."""
     return HTMLResponse(render(call.description.document()))

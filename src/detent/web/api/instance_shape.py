@@ -15,6 +15,7 @@ from detent.model.snapshot import Frame, Snapshot, decode_snapshot
 from detent.service.histories import newest_entries
 from detent.service.instances import SequenceIds
 from detent.service.reading import timing_of
+from detent.service.sessions import session_of
 from detent.service.starting import PRIORITIES
 from detent.web.api.reply import instant
 
@@ -36,12 +37,16 @@ def shown(store: Store, rows: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     for row in rows:
         found = loaded.get(row.id)
         if found is None or found.body is None:
-            made.append(_wire(row, _unborn(store, row), ids, timing))
-            continue
-        snapshot = decode_snapshot(found.body)
-        if snapshot.blobs:
-            unpack(snapshot, store.blobs(row.id, snapshot.blobs))
-        made.append(_wire(row, snapshot, ids, timing))
+            snapshot = _unborn(store, row)
+        else:
+            snapshot = decode_snapshot(found.body)
+            if snapshot.blobs:
+                unpack(snapshot, store.blobs(row.id, snapshot.blobs))
+        wire = _wire(row, snapshot, ids, timing)
+        session = session_of(store, row.id)
+        if session is not None:
+            wire["session_id"] = session
+        made.append(wire)
     return made
 
 

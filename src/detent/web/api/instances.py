@@ -18,7 +18,7 @@ from detent.service.arguments import invalid
 from detent.service.reading import find_instance
 from detent.service.sequences import find_sequence
 from detent.service.starting import StartRequest, check_handlers, start_submission
-from detent.web.api import instance_shape
+from detent.web.api import instance_shape, sessions
 from detent.web.api.bodies import aware
 from detent.web.api.call import Call
 from detent.web.api.reply import json_reply
@@ -70,6 +70,7 @@ class NewInstance(Struct):
     dry_run: bool = False
     dry_run_auto_approve: bool = False
     budget: Budget | None = None
+    session_id: str | None = None
 
 
 class Batch(Struct):
@@ -106,7 +107,10 @@ class ListInstances(Struct):
 async def create(call: Call, body: NewInstance) -> Response:
     """Start an instance; a known idempotency key gives the first one's id."""
     made = await _submission(call, body, foreign="unknown")
+    joined = await _join(call, [(body, made)])
     verdict = await call.desk.ask(lambda ack: replace(made, ack=ack))
+    for tenant, session in joined:
+        await sessions.catch_up(call, tenant, session)
     known = isinstance(verdict.result, dict) and verdict.result.get("deduplicated", False)
     return json_reply(Started(made.instance, known), 200 if known else 201)
 
@@ -121,22 +125,12 @@ async def create_many(call: Call, body: Batch) -> Response:
             "request.invalid",
             f"a batch holds at most {limits.BATCH_STARTS} instances; got {len(body.instances)}",
         )
-    desk = call.desk
-    arrivals = []
-    for item in body.instances:
-        made = await _submission(call, item, foreign="forbidden")
-        arrivals.append(
-            NewArrival(
-                id=f"start:{made.instance}",
-                p=desk.partition(made.instance),
-                instance=made.instance,
-                body=made.body,
-                birth=made.birth,
-                salt=desk.salt(),
-            )
-        )
-    await desk.leave(arrivals)
-    return json_reply(Count(len(arrivals)), 201)
+    starts = [(item, await _submission(call, item, "forbidden")) for item in body.instances]
+    joined = await _join(call, starts)
+    await call.desk.leave([_arrival(call, made) for _item, made in starts])
+    for tenant, session in joined:
+        await sessions.catch_up(call, tenant, session)
+    return json_reply(Count(len(starts)), 201)
 
 
 @table.route("GET", "/instances", query=ListInstances, gives={200: Page})
@@ -164,6 +158,29 @@ async def children(call: Call) -> Response:
         return instance_shape.shown(store, store.instances(Numbers(parent=row.id, limit=LIST_MOST)))
 
     return json_reply(await call.desk.look(read))
+
+
+async def _join(call: Call, starts: list[tuple[NewInstance, Submission]]) -> list[tuple[str, str]]:
+    """Let those that name a session belong to it before they start; the sessions by tenant."""
+    by_tenant: dict[str, list[tuple[str, str]]] = {}
+    for item, made in starts:
+        if item.session_id is not None:
+            pair = (item.session_id, made.instance)
+            by_tenant.setdefault(call.owner(item.tenant_id), []).append(pair)
+    for tenant, members in by_tenant.items():
+        await sessions.join(call, tenant, members)
+    return list(dict.fromkeys((t, session) for t in by_tenant for session, _ in by_tenant[t]))
+
+
+def _arrival(call: Call, made: Submission) -> NewArrival:
+    return NewArrival(
+        id=f"start:{made.instance}",
+        p=call.desk.partition(made.instance),
+        instance=made.instance,
+        body=made.body,
+        birth=made.birth,
+        salt=call.desk.salt(),
+    )
 
 
 def _row(store: Store, call: Call) -> InstanceRow:

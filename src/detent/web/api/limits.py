@@ -11,6 +11,7 @@ from starlette.responses import Response
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
 from detent.service.arguments import invalid
+from detent.web.api.bodies import milliseconds
 from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
@@ -111,7 +112,7 @@ async def set_limit(call: Call, body: NewLimit) -> Response:
         raise invalid("window", "either window_seconds or window_ms", None)
     window = body.window_ms
     if body.window_seconds is not None:
-        window = round(body.window_seconds * 1000)
+        window = milliseconds("window_seconds", body.window_seconds)
     found = await call.desk.verb(
         lambda verbs: verbs.limits.set(key, max=body.max_count, window=window, tenant=tenant)
     )
@@ -133,7 +134,7 @@ async def close_limit(call: Call, body: Closing) -> Response:
     until = body.closed_until
     if until is not None and until.tzinfo is None:
         until = until.replace(tzinfo=dt.UTC)
-    span = None if body.for_seconds is None else dt.timedelta(seconds=body.for_seconds)
+    span = None if body.for_seconds is None else milliseconds("for_seconds", body.for_seconds)
     found = await call.desk.verb(
         lambda verbs: verbs.limits.close(key, until=until, for_=span, tenant=tenant)
     )

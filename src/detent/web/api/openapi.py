@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT
 from starlette.responses import Response
 
 from detent.web.api.call import Call
@@ -68,12 +68,8 @@ async def document(call: Call) -> Response:
 
 
 def _shapes(routes: Sequence[Route]) -> list[Any]:
-    found: dict[str, Any] = {}
-    for route in routes:
-        for shape in (route.takes, *route.gives.values()):
-            if isinstance(shape, type) and issubclass(shape, Struct):
-                found[shape.__name__] = shape
-    return list(found.values())
+    shapes = [shape for route in routes for shape in (route.takes, *route.gives.values())]
+    return [shape for shape in shapes if shape is not None and shape is not Any]
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -145,7 +141,9 @@ def _responses(route: Route) -> dict[str, Any]:
             answer["content"] = {media: {"schema": _schema(shape)}}
         made[str(status)] = answer
     refused = {"description": "refused: JSON with a sentence and a code, or plain text"}
-    made["4XX"] = refused | {"content": {JSON: {"schema": {"$ref": _REFS.format(name="Error")}}}}
+    error = {"schema": {"$ref": _REFS.format(name="Error")}}
+    text = {"schema": {"type": "string"}}
+    made["4XX"] = refused | {"content": {JSON: error, "text/plain": text}}
     made["503"] = {"description": "the store or the writer needs attention"}
     return made
 

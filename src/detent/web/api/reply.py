@@ -30,6 +30,11 @@ def empty_reply(status: int = 200) -> Response:
     return Response(b"", status)
 
 
+def utc(at: dt.datetime | None) -> dt.datetime | None:
+    """An instant as all answers show it."""
+    return None if at is None else at.astimezone(dt.UTC)
+
+
 def instant(ms: int | None) -> str | None:
     """Unix milliseconds as RFC 3339 in UTC."""
     if ms is None:

