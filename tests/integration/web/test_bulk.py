@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 
+from detent.model import limits
 from detent.web.api.settings import ApiSettings
 from tests.integration.web.house import ROOT, house, instance_body, step
 
@@ -97,6 +98,20 @@ def test_every_part_of_the_filter_narrows(server, tenant):
 )
 def test_a_body_of_another_shape_is_422(server, tenant, body):
     assert server.patch("/instances/bulk/state", body, tenant=tenant).status_code == 422
+
+
+def test_a_filter_that_finds_too_many_is_refused_before_anything_is_done(
+    server, tenant, monkeypatch
+):
+    crowd(server, tenant)
+    before = states(server, tenant)
+    monkeypatch.setattr(limits, "BULK_REACH", 4)
+    refused = set_state(server, tenant, "cancelled")
+    assert refused.status_code == 400
+    assert "narrow it" in refused.json()["error"]
+    assert states(server, tenant) == before
+    monkeypatch.setattr(limits, "BULK_REACH", 5)
+    assert set_state(server, tenant, "cancelled").json() == {"count": 3}
 
 
 # due times ---------------------------------------------------------------------------------------

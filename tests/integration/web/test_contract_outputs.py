@@ -89,6 +89,33 @@ def test_large_payloads_are_returned_inline(server):
     assert row["output_size"] == len(big) + len('{"v":""}')
 
 
+@pytest.mark.req("SEQ-WHK-2")
+def test_an_event_that_a_step_emits_is_one_committed_message_and_starts_what_it_names(server):
+    slug, name = f"hook-{uuid.uuid4().hex}", f"kid-{uuid.uuid4().hex[:8]}"
+    server.sequence(step("in"), name=name)
+    made = server.post("/triggers", {"slug": slug, "sequence_name": name, "tenant_id": "acme"})
+    assert made.status_code == 201, made.text
+    emit = step("emit", "emit_event", params={"trigger_slug": slug, "data": {"x": [1]}})
+    instance = server.instance(server.sequence(emit))
+    assert server.settle(instance) == "completed"
+    (receipt,) = server.get(f"/instances/{instance}/effects?tenant_id=acme").json()
+    assert (receipt["block_id"], receipt["kind"], receipt["state"]) == (
+        "emit",
+        "message",
+        "committed",
+    )
+    told = rows(server, instance)[0]["output"]
+    assert (told["sequence_name"], told["deduped"]) == (name, False)
+    child = server.shown(told["instance_id"])
+    assert child["context"]["data"] == {"x": [1]}
+    event = child["metadata"]["_trigger_event"]
+    assert (event["source"], event["parent_instance_id"]) == ("emit_event", instance)
+    lost = server.instance(
+        server.sequence(step("emit", "emit_event", params={"trigger_slug": "nobody-here"}))
+    )
+    assert server.settle(lost) == "failed"
+
+
 # tree and audit ----------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from detent.model import limits
 from tests.integration.web.house import instance_body, step
 
 WAITING = {"type": "wait", "id": "w", "signal": "go"}
@@ -84,7 +85,7 @@ def test_the_input_of_a_block_in_a_loop_is_that_of_its_last_round(server):
     assert told["result"] == {"v": None}
 
 
-def test_dead_letters_are_grouped_by_what_they_died_of(server):
+def test_dead_letters_are_grouped_by_what_they_died_of(server, monkeypatch):
     tenant = f"t{uuid.uuid4().hex}"
     asserting = step("check", "assert", params={"condition": "data.ok"})
     one = server.sequence(step("pay", "fail", params={"message": "no money"}), tenant=tenant)
@@ -104,4 +105,8 @@ def test_dead_letters_are_grouped_by_what_they_died_of(server):
     only = server.get(f"/instances/dlq/groups?sequence_id={two}", tenant=tenant).json()
     assert only == groups[1:]
     assert server.get("/instances/dlq/groups", tenant=f"{tenant}x").json() == []
+    assert server.get("/instances/dlq/groups?limit=0", tenant=tenant).status_code == 400
+    monkeypatch.setattr(limits, "DEAD_LETTERS_GROUPED", 3)
+    newest = server.get("/instances/dlq/groups", tenant=tenant).json()
+    assert [group["count"] for group in newest] == [2, 1]
     assert server.get(f"/instances/dlq/groups?tenant_id={tenant}", tenant="other").json() == []
