@@ -250,7 +250,8 @@ def test_an_inserted_row_is_found(copy):
     with opened(copy, write=True) as connection:
         connection.execute(
             "INSERT INTO journal SELECT (SELECT max(pos) + 1 FROM journal), inst, seq + 1, turn,"
-            " tick, snapshot_digest, digest, body, head FROM journal ORDER BY pos DESC LIMIT 1"
+            " tick, snapshot_digest, digest, body, head, moved FROM journal"
+            " ORDER BY pos DESC LIMIT 1"
         )
     with virtual(copy) as engine:
         assert not engine.inspect.verify().valid

@@ -49,6 +49,7 @@ from detent.model import limits
 from detent.model.decision import HandlerSpec, Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
+from detent.model.figures import add_counts
 from detent.model.ids import timed_id
 from detent.model.link import Control, Decided, Submission
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
@@ -78,6 +79,7 @@ class Parts:
         self.callers = Callers()
         self._ids = FreshIds()
         self.watch = Watch()
+        self.figures: dict[str, int] = {}
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
         self.safe = Safe(vault, internal_urls=settings.allow_internal_urls)
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
@@ -111,7 +113,9 @@ class Parts:
         if self._dispatcher is not None and self._driver is None:
             self._dispatcher.take(decided)
         self.callers.answer(decided.acks)
+        add_counts(self.figures, decided.counts)
         self.watch.moved(decided.moved)
+        self.watch.called(decided.orders)
         self.work.bell.ring(decided.work)
 
     def submit(self, *items: Submission | Control) -> None:

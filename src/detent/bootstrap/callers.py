@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
-from detent.model.decision import Verdict
+from detent.model.decision import Order, Verdict
 from detent.model.errors import CODES, DetentError, RequestError, StoreError
+
+ANY = ""  # whoever listens to this is told of every instance
 
 
 class Callers:
@@ -45,11 +47,12 @@ class Callers:
 
 
 class Watch:
-    """Who waits for which instance to reach which state."""
+    """Who waits for which instance to reach which state, and who listens to all its moves."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watchers: dict[str, list[tuple[Callable[[str], bool], Future[str]]]] = {}
+        self._listeners: dict[str, tuple[Callable[[str], None], ...]] = {}
 
     def add(self, instance: str, wanted: Callable[[str], bool]) -> Future[str]:
         """A future for the state that satisfies `wanted`."""
@@ -67,14 +70,39 @@ class Watch:
             else:
                 self._watchers.pop(instance, None)
 
-    def moved(self, moves: Iterable[tuple[str, str]]) -> None:
-        """Tell those who wait for one of these instances."""
-        if not self._watchers:
-            return
-        for instance, state in moves:
-            for wanted, future in self._watchers.get(instance, ()):
-                if wanted(state) and not future.done():
-                    future.set_result(state)
+    def listen(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
+        """Be told of every move of an instance, or of all where it is `ANY`; how to stop."""
+        with self._lock:
+            self._listeners[instance] = (*self._listeners.get(instance, ()), told)
+
+        def stop() -> None:
+            with self._lock:
+                here = self._listeners.get(instance, ())
+                self._listeners[instance] = tuple(each for each in here if each is not told)
+                if not self._listeners[instance]:
+                    del self._listeners[instance]
+
+        return stop
+
+    def moved(self, moves: Sequence[tuple[str, str]]) -> None:
+        """Tell those who wait for one of these instances, with the state it went to."""
+        if self._watchers:
+            for instance, state in moves:
+                for wanted, future in self._watchers.get(instance, ()):
+                    if wanted(state) and not future.done():
+                        future.set_result(state)
+        if self._listeners and moves:
+            self._tell(dict(moves))
+
+    def called(self, orders: Sequence[Order]) -> None:
+        """Tell those who listen: an instance that orders a call has moved, if not its state."""
+        if self._listeners and orders:
+            self._tell(dict.fromkeys((order.instance for order in orders), ""))
+
+    def _tell(self, moves: dict[str, str]) -> None:
+        for instance, state in (*moves.items(), (ANY, "")):
+            for told in self._listeners.get(instance, ()):
+                told(state)
 
     def fail_all(self, error: DetentError) -> None:
         """The engine closes: nobody will move any more."""

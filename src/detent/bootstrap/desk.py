@@ -7,17 +7,22 @@ since SQLite has one writer at a time anyway. Answers of the writer come back to
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from detent.bootstrap.callers import raise_refusal
 from detent.model import limits
-from detent.model.errors import RequestError
+from detent.model.errors import DetentError, RequestError
+from detent.model.figures import Times
 from detent.model.ids import partition_of
 from detent.model.link import Control
+from detent.service.desk import Statistics
 from detent.store.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
@@ -33,6 +38,7 @@ T = TypeVar("T")
 
 READERS = 4
 VERBS = 4
+_STATUS_S = 2.0
 
 
 class EngineDesk:
@@ -78,6 +84,10 @@ class EngineDesk:
     def workers(self) -> bool:
         """Whether steps of unknown handlers wait for external workers."""
         return False
+
+    def here(self) -> tuple[str, int]:
+        """The host and the process id of this node."""
+        return socket.gethostname(), os.getpid()
 
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""
@@ -134,19 +144,45 @@ class EngineDesk:
     # watching ------------------------------------------------------------------------------------
 
     def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
-        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+        """Be told on the loop whenever an instance moved; call what comes back to stop.
+
+        What happens before the loop gets round to it is told once, with the first state.
+        """
+        return self._parts.watch.listen(instance, _Relay(self._here(), told))
+
+    def listen(self, instance: str, told: Callable[[str, str], None]) -> Callable[[], None]:
+        """Be told on the loop what language models write for an instance: block and text."""
         loop = self._here()
 
-        def moved(state: str) -> bool:
-            loop.call_soon_threadsafe(told, state)
-            return False  # never satisfied: it wants to hear of the next move too
+        def relay(block: str, text: str) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                loop.call_soon_threadsafe(told, block, text)
 
-        future = self._parts.watch.add(instance, moved)
-        return lambda: self._parts.watch.remove(instance, future)
+        return self._parts.deltas.listen(instance, relay)
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Counters of the running engine, for metrics."""
-        return {"parked": self._parts.parked()}
+    async def statistics(self) -> Statistics:
+        """Counters and levels of the running engine, for metrics."""
+        parts = self._parts
+        calling = parts._dispatcher  # noqa: SLF001 - of the same layer
+        return Statistics(
+            counts=dict(parts.figures),
+            calls=Times("call") if calling is None else calling.times,
+            **({} if calling is None else calling.counts()),
+            parked=sum(parts.parked().values()),
+            queued=await self._queued(),
+        )
+
+    async def _queued(self) -> int | None:
+        """How much waits for the next turn; None when the writer does not say so at once."""
+        ack, future = self._parts.callers.expect()
+        try:
+            self._parts.submit(Control("status", ack))
+            verdict = await asyncio.wait_for(asyncio.wrap_future(future), _STATUS_S)
+        except (TimeoutError, DetentError):
+            return None
+        finally:
+            self._parts.callers.forget(ack)
+        return int(verdict.result["queued"]) if verdict.ok else None
 
     # closing -------------------------------------------------------------------------------------
 
@@ -171,3 +207,25 @@ class EngineDesk:
             )
             self._open.append(store)
         return use(store)
+
+
+class _Relay:
+    """Brings news from the writer's thread to a loop, without filling its queue."""
+
+    __slots__ = ("_loop", "_on_its_way", "_told")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, told: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._told = told
+        self._on_its_way = False
+
+    def __call__(self, state: str) -> None:
+        if self._on_its_way:
+            return
+        self._on_its_way = True
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._arrive, state)
+
+    def _arrive(self, state: str) -> None:
+        self._on_its_way = False
+        self._told(state)

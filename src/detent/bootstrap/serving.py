@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import uvicorn
 import uvloop
 from msgspec import Struct
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from detent.bootstrap.desk import EngineDesk
 from detent.bootstrap.engine import Engine
@@ -20,6 +21,7 @@ from detent.model.errors import StoreError
 from detent.web.api.access import Access
 from detent.web.api.app import Api
 from detent.web.api.settings import ApiSettings
+from detent.web.api.streams import ABORT
 from detent.web.api.tables import all_routes
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Server:
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._desk = EngineDesk(engine)
         self.api = make_api(self._desk, settings.api)
-        self._server = _Server(_config(self.api))
+        self._server = _Server(_config(self.api), self.api)
         self._post = post or guarded_post(engine._parts.settings)  # noqa: SLF001 - of the same layer
 
     async def run(self) -> None:
@@ -95,7 +97,7 @@ def _config(api: Api) -> uvicorn.Config:
         api,
         log_config=None,
         access_log=False,
-        http="httptools",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         backlog=BACKLOG,
@@ -144,9 +146,27 @@ def listen(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """Signals are ours: uvicorn would raise them again before the engine is closed."""
 
+    def __init__(self, config: uvicorn.Config, api: Api) -> None:
+        super().__init__(config)
+        self._api = api
+
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         """Leave them alone."""
         return nullcontext()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams first: nobody waits for an answer that never ends."""
+        self._api.close()
+        await super().shutdown(sockets)
+
+
+class _Protocol(HttpToolsProtocol):
+    """Lends an answer the means to drop a connection whose other end takes nothing."""
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required]
 
 
 async def _until_signal(server: Server, ready: Callable[[str], None]) -> None:

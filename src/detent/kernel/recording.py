@@ -46,6 +46,10 @@ class Timing(Struct, frozen=True, kw_only=True):
         """A tick in epoch milliseconds."""
         return self.epoch_ms + tick * self.resolution_ms
 
+    def tick_of(self, ms: int) -> int:
+        """The first tick not before an instant in epoch milliseconds."""
+        return -(-(ms - self.epoch_ms) // self.resolution_ms)
+
 
 class Recording(Struct, frozen=True, kw_only=True):
     """One instance's journal, with its programs by definition hash and its blobs by digest."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from detent.kernel import blocks
 from detent.kernel.born import born
+from detent.kernel.counting import counted
 from detent.kernel.ending import advance
 from detent.kernel.inbox import take
 from detent.kernel.injecting import carried, program_with
@@ -116,6 +117,8 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         blobs=blobs,
         more=snapshot.more,
         birth=run.birth,
+        actions=counted(run.entries),
+        started=snapshot.started,
         work=run.work,
         called_off=run.called_off,
     )

@@ -159,36 +159,54 @@ def outputs(rows: Iterable[Row], program: Program, blobs: Mapping[str, bytes]) -
     iterations it retains shows the newest ones.
     """
     made: list[OutputRow] = []
-    attempts: dict[str, int] = {}
-    applied: Any = None
     places = Places(program)
+    reader = OutputReader(flat=program.flat)
     for entry in noted(rows, blobs):
-        detail = entry.detail if isinstance(entry.detail, dict) else {}
-        if entry.action == "effect.applied":
-            applied = _applied(entry, detail)
-        elif entry.action in ("effect.planned", "error.retried") and "attempt" in detail:
-            attempts[own_path(entry.node)] = detail["attempt"]
-        elif entry.action == "step.entered":
-            attempts.pop(entry.node, None)
-        elif entry.action == "run.retried":
+        if entry.action == "run.retried":
             made = [row for row in made if row.ref != ERROR_REF]
         elif entry.action == "blocks.reset":
-            made = _not_wiped(made, frozenset(detail["wiped"]))
-        value = _output(entry, detail, applied, flat=program.flat)
-        if value is not None:
-            output, ref = value
-            made.append(
-                OutputRow(
-                    id=entry.id,
-                    block=places.block_of(entry.node),
-                    node=entry.node,
-                    output=output,
-                    ref=ref,
-                    attempt=attempts.get(entry.node, 1),
-                    tick=entry.row.tick,
-                )
-            )
+            made = _not_wiped(made, frozenset(entry.detail["wiped"]))
+        row = reader.read(entry, places)
+        if row is not None:
+            made.append(row)
     return _retained(made, places)
+
+
+class OutputReader:
+    """Outputs one by one; it is shown every entry of an instance, in order."""
+
+    __slots__ = ("_applied", "_attempts", "flat")
+
+    def __init__(self, *, flat: bool) -> None:
+        self.flat = flat
+        self._applied: Any = None
+        self._attempts: dict[str, int] = {}
+
+    def read(self, entry: Noted, places: Places) -> OutputRow | None:
+        """The output that an entry tells of, if it tells of one."""
+        detail = entry.detail if isinstance(entry.detail, dict) else {}
+        if entry.action == "effect.applied":
+            self._applied = _applied(entry, detail)
+        elif entry.action in ("effect.planned", "error.retried") and "attempt" in detail:
+            self._attempts[own_path(entry.node)] = detail["attempt"]
+        elif entry.action == "step.entered":
+            self._attempts.pop(entry.node, None)
+        value = _output(entry, detail, self._applied, flat=self.flat)
+        if value is None:
+            return None
+        output, ref = value
+        attempt = self._attempts.get(entry.node, 1)
+        if entry.action == "step.executed":
+            self._attempts.pop(entry.node, None)  # a long loop must not leave one for each round
+        return OutputRow(
+            id=entry.id,
+            block=places.block_of(entry.node),
+            node=entry.node,
+            output=output,
+            ref=ref,
+            attempt=attempt,
+            tick=entry.row.tick,
+        )
 
 
 def _output(

@@ -155,3 +155,5 @@ class Decision(Struct, kw_only=True):
     birth: Birth | None = None
     work: list[WorkItem] = field(default_factory=list)
     called_off: list[str] = field(default_factory=list)  # effects whose work items are cancelled
+    actions: list[str] = field(default_factory=list)  # what its journal entries count as
+    started: int | None = None  # when the instance first moved

@@ -98,6 +98,22 @@ CHECKPOINT_BYTES = 256 * 1024
 CHECKPOINTS_PER_INSTANCE = 10_000
 CHECKPOINTS_LISTED = 100
 
+# streams of the server
+STREAMS = 256  # open at once
+STREAM_ROWS = 500  # journal rows of one look
+STREAM_LOOK_BYTES = 256 * 1024  # shown by one look; one larger output still goes alone
+STREAM_POLL_LEAST_MS = 100
+STREAM_POLL_MOST_MS = 5_000
+STREAM_GAP_MS = 50  # between two looks of one stream, however much moves
+STREAM_BEAT_MS = 15_000  # of silence before a comment says that the stream is alive
+STREAM_STALL_MS = 60_000  # a reader that takes nothing for so long is dropped
+STREAM_DELTAS = 1_000  # pieces of a model's text that wait for a slow reader; the oldest go
+PLACE_DIGITS = 18  # of a position that a client gives back
+FLEET_PER_TENANT = 1_000  # routing rules; version pins; push targets; commands of workers
+USAGE_INSTANCES = 10_000  # counted by one call
+CHANGES_LISTED = 500
+CHANGES_SCANNED = 5_000  # journal rows of a tenant that one page looks at
+
 # turns
 INSTANCES_PER_TURN = 500
 TURN_BUDGET_MS = 20
@@ -167,6 +183,7 @@ WEBHOOK_TIMEOUT_MS = 10_000
 WEBHOOK_TOLERANCE_S = 300  # how old or early a signed timestamp may be when it is verified
 WEBHOOK_EXCERPT_CHARS = 500  # of a receiver's answer, kept with the failure
 WEBHOOKS_LISTED = 1_000
+WEBHOOK_REDELIVER_MS = 15_000  # how long a caller waits for the end of a delivery tried again
 WEBHOOKS_SCANNED = 10_000  # looked at for one list with a filter
 
 # events

@@ -66,7 +66,7 @@ class Decided(Struct, frozen=True):
     changed; `taken` are the receipts of outcomes that need not be sent again. While the writer
     holds, `held` is the error code. `lease_until_ms` is by the engine's clock: no call may start
     later; 0 where time does not run by itself, or where this says nothing about the lease. `work`
-    names (handler, queue, tenant) of every new work item.
+    names (handler, queue, tenant) of every new work item; `counts` is for metrics.
     """
 
     orders: list[Order] = field(default_factory=list)
@@ -79,6 +79,7 @@ class Decided(Struct, frozen=True):
     held: str = ""
     lease_until_ms: int = 0
     work: list[tuple[str, str, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 _JSON = ("request", "data", "config")
@@ -96,6 +97,7 @@ class _Wire(Struct, array_like=True):
     held: str
     lease_until_ms: int
     work: list[tuple[str, str, str]]
+    counts: dict[str, int]
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -118,7 +120,7 @@ def encode_decided(decided: Decided) -> bytes:
     d = decided
     orders = [_row_of(order) for order in d.orders]
     lists = (orders, d.marked, d.lost, d.recalled, d.acks, d.moved, d.taken)
-    return _pack(_Wire(*lists, d.held, d.lease_until_ms, d.work))
+    return _pack(_Wire(*lists, d.held, d.lease_until_ms, d.work, d.counts))
 
 
 def decode_decided(body: bytes) -> Decided:
@@ -135,6 +137,7 @@ def decode_decided(body: bytes) -> Decided:
         held=wire.held,
         lease_until_ms=wire.lease_until_ms,
         work=wire.work,
+        counts=wire.counts,
     )
 
 

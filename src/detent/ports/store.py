@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from detent.model.decision import Birth, Doubt, Verdict, WorkItem
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
+from detent.ports.feed import FeedPage, FeedQuery
 from detent.ports.listing import ListQuery
 from detent.ports.own import OwnQuery
 from detent.ports.records import RecordStore
@@ -128,6 +129,7 @@ class InstanceChange(NamedTuple):
     digest: bytes
     body: bytes
     head: bytes
+    moved: str | None = None  # the tenant, when the row tells of a change of state
 
 
 class PartitionTurn(NamedTuple):
@@ -372,6 +374,12 @@ class Store(DefinitionStore, RecordStore, Protocol):
         """How many instances are in which state, but for the engine's own."""
 
     def journal(self, n: int, after_seq: int, limit: int) -> list[JournalRow]: ...
+    def feed(self, query: FeedQuery) -> FeedPage:
+        """Rows in which instances of a tenant moved; costs what it reads, whoever else moved."""
+
+    def feed_ends(self) -> dict[str, int]:
+        """Every lane of the feed, with its newest position."""
+
     def journal_scan(self, after_pos: int, limit: int) -> list[JournalRow]: ...
     def turns(self, p: int, after: int, limit: int) -> list[TurnRow]: ...
     def seals(self, after: int, limit: int) -> list[Seal]: ...

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from detent.runtime.ready import Ready
 
 
+MOVED = b'["run.'  # in a journal body: the instance may have changed its state
+
+
 class Batch:
     """What one commit writes, and what may be told once it is durable."""
 
@@ -214,6 +217,7 @@ def _add_change(batch: Batch, hot: Hot, decision: Decision) -> None:
             digest,
             journal,
             head,
+            hot.tenant if MOVED in journal else None,
         )
     )
     if decision.orders:

@@ -15,6 +15,7 @@ from detent.ports.store import Arrival, Committed
 from detent.runtime import failpoints
 from detent.runtime.batch import Batch, commit_value, gather
 from detent.runtime.cache import unborn
+from detent.runtime.figures import count_turn
 from detent.runtime.setback import overcome
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
     out.work += [(item.handler, item.queue, item.tenant) for item in batch.work]
     out.acks += batch.replies
     out.taken += batch.receipts
+    count_turn(parts, batch.done)
     _settle_inbox(parts, batch)
     _settle_marks(parts, batch, committed.marked)
     parts.gates.committed(batch.gate_dues)

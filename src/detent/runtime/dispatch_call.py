@@ -35,6 +35,7 @@ class Call:
 
     __slots__ = (
         "batch",
+        "began",
         "claim",
         "dispatch",
         "lane",
@@ -57,6 +58,7 @@ class Call:
         self.recalled = False
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.began = 0.0  # when the dispatcher let it begin
         self.started: float | None = None
         self.claim: list[None] = []
 

@@ -18,6 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from detent.model.errors import DetentError
+from detent.model.figures import Times
 from detent.model.link import Control, MarkRequest, Submission
 from detent.runtime.dispatch_call import (
     ENDED,
@@ -75,6 +76,7 @@ class Calls:
         self._looking = False
         self._held = ""
         self._drained: asyncio.Event | None = None  # there once the dispatcher closes
+        self.times = Times("call")
 
     def take(self, orders: Sequence[Order]) -> None:
         """Queue orders, but for those sent again that are here or were performed."""
@@ -233,6 +235,7 @@ class Calls:
             self._ready.append(call)
             self._look_again()
         else:
+            self.times.note(int((self._loop.time() - call.began) * 1_000_000))
             self._end(call, body)
 
     def _expired(self, call: Call) -> None:

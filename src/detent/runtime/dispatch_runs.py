@@ -62,6 +62,7 @@ class Runs:
     def start(self, call: Call) -> None:
         """Make a call."""
         call.state = RUNNING
+        call.began = self._loop.time()
         if call.performer.is_async:
             call.task = self._loop.create_task(self._run(call))
         else:

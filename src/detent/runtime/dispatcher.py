@@ -15,6 +15,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from detent.model.errors import RequestError
+from detent.model.figures import Times
 from detent.model.limits import CLOSE_GRACE_MS, IN_FLIGHT, POOL_THREADS
 from detent.runtime.dispatch_call import Batch, Place
 from detent.runtime.dispatch_calls import Calls, Doors, Item
@@ -101,6 +102,11 @@ class Dispatcher:
     def counts(self) -> dict[str, int]:
         """Calls `under_way`, `waiting` for room, and `stuck` beyond their timeout."""
         return self._calls.counts()
+
+    @property
+    def times(self) -> Times:
+        """How long calls took, from their beginning to their outcome."""
+        return self._calls.times
 
     def close(self, grace_ms: int = CLOSE_GRACE_MS) -> None:
         """Start nothing more, let running calls end within the grace time, cancel the rest.

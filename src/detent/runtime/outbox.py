@@ -13,7 +13,18 @@ if TYPE_CHECKING:
 class Outbox:
     """The lists of the next `Decided`; only durable results may be put here."""
 
-    __slots__ = ("acks", "lost", "marked", "moved", "news", "orders", "recalled", "taken", "work")
+    __slots__ = (
+        "acks",
+        "counts",
+        "lost",
+        "marked",
+        "moved",
+        "news",
+        "orders",
+        "recalled",
+        "taken",
+        "work",
+    )
 
     def __init__(self) -> None:
         self.news = False  # something outside the lists changed: hold or lease
@@ -28,6 +39,7 @@ class Outbox:
         self.moved: list[tuple[str, str]] = []
         self.taken: list[int] = []
         self.work: list[tuple[str, str, str]] = []
+        self.counts: dict[str, int] = {}  # they travel with the rest, never alone
 
     def answer(self, ack: int, verdict: Verdict) -> None:
         """Answer a caller, if one waits; an outcome's receipt goes back whatever the answer."""
@@ -65,6 +77,7 @@ class Outbox:
             held,
             lease_until_ms,
             self.work,
+            self.counts,
         )
         self.news = False
         self._clear()

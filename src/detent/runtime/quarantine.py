@@ -58,6 +58,7 @@ def quarantine(store: Store, entry: Ready, hot: Hot, tick: int, reason: str) -> 
         verdicts=[_verdict(told.id, reason) for told in entry.inputs if told.ask],
         blobs=blobs,
         more=False,
+        actions=["instance.quarantined"],
     )
 
 

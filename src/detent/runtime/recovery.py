@@ -24,6 +24,7 @@ from detent.kernel.orders import order_of
 from detent.kernel.spill import unpack
 from detent.kernel.standing import QUARANTINED
 from detent.model.errors import DetentError
+from detent.model.figures import add_counts
 from detent.model.inputs import EffectDoubted, encode_input
 from detent.model.link import Submission
 from detent.model.snapshot import OpenEffect, Snapshot, decode_snapshot
@@ -70,9 +71,11 @@ def _walk_chunk(parts: Parts) -> None:
     flights = store.flights(keys) if keys else {}
     valid = _valid_dispatchers(parts)
     for each in found:
-        for effect in each.effects:
-            if effect.key not in state.ordered:
-                _recover_effect(parts, each, effect, flights.get(effect.key), valid)
+        left = [effect for effect in each.effects if effect.key not in state.ordered]
+        for effect in left:
+            _recover_effect(parts, each, effect, flights.get(effect.key), valid)
+        if left:
+            add_counts(parts.out.counts, {"recovery.instances": 1})
     if len(numbers) < CHUNK:
         state.finish()
     else:

@@ -8,9 +8,11 @@ what it had taken is back in its place.
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from detent.model.errors import StoreError
+from detent.model.figures import note_time
 from detent.runtime.calls import take_calls
 from detent.runtime.commit import commit, settle_unsure
 from detent.runtime.controls import answer_watchers, has_work, read_mail
@@ -32,6 +34,7 @@ CLOCK_ACCEPTED = "clock.accepted"  # a setting: the tick up to which a jump was 
 
 def turn(parts: Parts) -> Decided | None:
     """One turn; None when there was nothing to do and nothing to tell."""
+    began_ns = perf_counter_ns()
     read_mail(parts)
     if parts.hold.standing(parts.clock.elapsed_ms()):
         refuse_callers(parts)
@@ -44,6 +47,8 @@ def turn(parts: Parts) -> Decided | None:
                 stand_still(parts, error.code, error.message)
     if parts.watchers:
         answer_watchers(parts)
+    if parts.out.counts:
+        note_time(parts.out.counts, "turn", (perf_counter_ns() - began_ns) // 1_000)
     return parts.out.take(parts.hold.code, lease_until(parts))
 
 

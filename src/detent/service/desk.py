@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from msgspec import Struct
+
+from detent.model.figures import Times
+
 if TYPE_CHECKING:
     from detent.model.decision import HandlerSpec, Verdict
     from detent.model.link import Submission
@@ -17,6 +21,18 @@ if TYPE_CHECKING:
     from detent.service.vault import Safe
 
 T = TypeVar("T")
+
+
+class Statistics(Struct, frozen=True, kw_only=True):
+    """What is counted since the engine was opened, and how full it is now."""
+
+    counts: Mapping[str, int]  # by the action of a journal entry, and times by bucket
+    calls: Times  # of handlers
+    under_way: int = 0
+    waiting: int = 0
+    stuck: int = 0
+    parked: int = 0  # calls whose handler nobody has registered
+    queued: int | None = None  # instances and inputs for the next turn; None when nobody answers
 
 
 class Verbs(Protocol):
@@ -59,6 +75,9 @@ class Desk(Protocol):
     def workers(self) -> bool:
         """Whether steps of unknown handlers wait for external workers."""
 
+    def here(self) -> tuple[str, int]:
+        """The host and the process id of this node."""
+
     def held(self) -> str:
         """Why the writer holds, as an error code; empty while it works."""
 
@@ -87,7 +106,14 @@ class Desk(Protocol):
         """Sixteen random bytes for a new instance."""
 
     def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
-        """Be told on the loop whenever an instance moved; call what comes back to stop."""
+        """Be told on the loop whenever an instance moved; call what comes back to stop.
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Counters of the running engine, for metrics."""
+        An empty name is any instance. The state is empty when it stayed as it was; moves that come
+        at once are told once, so whoever must know how things stand looks.
+        """
+
+    def listen(self, instance: str, told: Callable[[str, str], None]) -> Callable[[], None]:
+        """Be told on the loop what language models write for an instance: block and text."""
+
+    def statistics(self) -> Awaitable[Statistics]:
+        """Counters and levels of the running engine, for metrics."""

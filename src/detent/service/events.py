@@ -17,11 +17,13 @@ from detent.kernel.correlation import Correlation, Event, read_correlation
 from detent.kernel.listening import correlator_id, correlator_start, event_id
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.ids import SYSTEM
 from detent.model.inputs import EventArrived, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
 from detent.ports.own import OwnQuery
 from detent.service.arguments import invalid, shown, storable
+from detent.service.catalogue import definition_row
 from detent.service.reading import check_tenant, read_snapshot
 
 if TYPE_CHECKING:
@@ -124,6 +126,11 @@ def read_events(raw: Any, tenant: str | None) -> list[EventRequest]:
 def correlator_missing(store: Store, event: EventRequest) -> bool:
     """Whether the correlator of an event's key must be started before the event is told."""
     return store.instance(event.correlator) is None
+
+
+def keep_correlator(store: Store, tenant: str, now_ms: int) -> None:
+    """Store the definition that a tenant's correlators run; twice is as good as once."""
+    store.put_definition(definition_row(EVENTS, (tenant, SYSTEM), now_ms))
 
 
 def correlator_submission(event: EventRequest, seed: str, ack: int = 0) -> Submission:

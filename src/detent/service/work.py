@@ -26,6 +26,7 @@ from detent.model.payload import clean_text, encode_payload
 from detent.ports.store import NewArrival
 from detent.ports.work import Beat, Claim, Report
 from detent.service.arguments import check_flag, check_text, invalid, listed
+from detent.service.fleet import held
 from detent.service.reading import check_tenant
 from detent.service.work_views import Task, find_task, task_of
 
@@ -87,7 +88,9 @@ def poll(
             check_text(name, value, limits.NAME_CHARS)
     if type(request.limit) is not int or request.limit < 1:
         raise invalid("limit", "a whole number of at least 1", request.limit)
-    reaped = reap(store, now_ms)
+    tenant, reaped = request.tenant, reap(store, now_ms)
+    if tenant and held(store, tenant, request.worker, request.handler, request.version):
+        return Polled(reclaimed=reaped.reclaimed)
     claim = Claim(
         handler=request.handler,
         worker=request.worker,
@@ -95,7 +98,7 @@ def poll(
         stale_ms=stale_ms,
         limit=min(request.limit, limits.WORK_POLLED),
         queue=request.queue,
-        tenant=request.tenant,
+        tenant=tenant,
         version=request.version,
     )
     claimed = store.work.claim(claim)

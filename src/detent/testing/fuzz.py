@@ -23,6 +23,7 @@ CHECKS = (
     "response_schema_conformance",
 )
 TENANT = "fuzz"
+ENDLESS = "/changes/stream"  # its answer never ends, so there is nothing to compare
 VAULT = "0f" * 32  # seals what is made up
 
 
@@ -36,6 +37,7 @@ def fuzz(examples: int, seed: int | None = None) -> tuple[int, str]:
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api-docs/openapi.json"]
         command += ["--header", f"x-tenant-id: {TENANT}", "--no-color", "--phases", "fuzzing"]
         command += ["--checks", ",".join(CHECKS), "--max-examples", str(examples)]
+        command += ["--exclude-path", ENDLESS]
         command += [] if seed is None else ["--seed", str(seed)]
         ran = subprocess.run(  # noqa: S603 - our own arguments
             command, capture_output=True, text=True, cwd=directory, check=False

@@ -20,6 +20,15 @@ def serving(
     engine: Engine, api: ApiSettings | None = None, post: Post | None = None
 ) -> Iterator[str]:
     """Serve an engine; the address of the server. `post` refreshes tokens."""
+    with served(engine, api, post) as server:
+        yield server.url
+
+
+@contextmanager
+def served(
+    engine: Engine, api: ApiSettings | None = None, post: Post | None = None
+) -> Iterator[Server]:
+    """The same; the server itself, to look inside or to stop it."""
     settings = ServeSettings(port=0, api=api or ApiSettings())
     with Server(engine, settings, post) as server:
         thread = threading.Thread(
@@ -27,7 +36,7 @@ def serving(
         )
         thread.start()
         try:
-            yield server.url
+            yield server
         finally:
             server.stop()
             thread.join(_STOP_S)

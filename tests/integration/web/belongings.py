@@ -131,8 +131,47 @@ def an_api_key(owner):
     return {"id": made["id"]}
 
 
-# The first segment of a path -> what its parameters name.
+def an_event(owner):
+    body = {
+        "tenant_id": owner.tenant,
+        "event_name": MARK,
+        "producer_event_id": uuid.uuid4().hex,
+        "correlation_key": uuid.uuid4().hex,
+        "payload": MARK,
+    }
+    return {"id": owner.make("/events", body)["event_id"]}
+
+
+def a_rule(owner):
+    body = {"handler_name": MARK, "queue_name": "q"}
+    return {"id": owner.make("/routing-rules", body)["id"]}
+
+
+def a_pin(owner):
+    body = {"handler_name": f"{MARK}-{uuid.uuid4().hex}", "version": "1"}
+    return {"id": owner.make("/workers/version-pins", body)["id"]}
+
+
+def a_push_target(owner):
+    body = {"queue_name": f"{MARK}-{uuid.uuid4().hex}", "url": "https://example.com/"}
+    return {"id": owner.make("/queues/dispatch", body)["id"]}
+
+
+def a_command(owner):
+    body = {"worker_id": MARK, "command": "look"}
+    return {"id": owner.make("/workers/commands", body)["id"]}
+
+
+# The first segment of a path, or the first two -> what its parameters name.
 KINDS = {
+    "events": an_event,
+    "routing-rules": a_rule,
+    "workers/version-pins": a_pin,
+    "workers/commands": a_command,
+    "queues": a_push_target,
+    "cluster": lambda _owner: {"id": str(uuid.uuid4())},  # nobody's
+    "webhooks/outbox": lambda _owner: {"id": str(uuid.uuid4())},  # made by the engine alone
+    "webhooks/deliveries": lambda _owner: {"id": str(uuid.uuid4())},
     "sequences": a_sequence,
     "instances": an_instance,
     "rate-limits": a_limit,
@@ -145,6 +184,14 @@ KINDS = {
     "api-keys": an_api_key,
 }
 VIEWS = {
+    "events": ["/events/{id}"],
+    "routing-rules": ["/routing-rules/{id}"],
+    "workers/version-pins": ["/workers/version-pins/{id}"],
+    "workers/commands": ["/workers/commands"],
+    "queues": ["/queues/dispatch/{id}"],
+    "cluster": [],
+    "webhooks/outbox": [],
+    "webhooks/deliveries": [],
     "sequences": ["/sequences/{id}"],
     "instances": [
         "/instances/{id}",
@@ -176,16 +223,23 @@ FIELDS = {
     "window_ms": 1_000,
     "for_seconds": 60,
     "keep": 0,
+    "url": "https://example.com/",
 }
 QUERIES = {**FIELDS, "name": lambda owner: owner.have("sequences")["name"]}
 BODIES = {"POST /sequences": lambda owner: sequence_body(tenant_id=owner.tenant)}
+
+
+def kind_of(route):
+    """The kind of thing that a route is about."""
+    two = "/".join(route.segments[:2])
+    return two if two in KINDS else route.segments[0]
 
 
 def named(owner, route):
     """The path of a route, its parameters filled with what the owner has."""
     if not route.names:
         return route.path
-    kind = route.segments[0]
+    kind = kind_of(route)
     assert kind in KINDS, f"say in belongings.KINDS what a tenant owns under /{kind}"
     ids, parts = owner.have(kind), []
     for part in route.segments:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import httpx2
 
 from detent import Engine
-from detent.testing.serving import serving
+from detent.testing.serving import served
 from detent.web.api.settings import ApiSettings
 
 ROOT = "root-key"
@@ -22,6 +22,11 @@ class House:
         self.engine = engine
         self.url = url
         self.http = httpx2.Client(base_url=url, timeout=20)
+
+    @property
+    def streams(self):
+        """The open streams of the server."""
+        return self.served.api.house.streams
 
     def call(self, method, path, body=None, *, tenant="acme", key=ROOT, **more):
         headers = dict(more.pop("headers", {}))
@@ -116,9 +121,10 @@ def house(path, handlers=(), api=None, **settings):
     """A served engine on a store, with a vault."""
     with (
         Engine(path, handlers=handlers, **{"vault_key": VAULT, **settings}) as engine,
-        serving(engine, api or ApiSettings(api_key=ROOT)) as url,
+        served(engine, api or ApiSettings(api_key=ROOT)) as server,
     ):
-        made = House(engine, url)
+        made = House(engine, server.url)
+        made.served = server
         try:
             yield made
         finally:

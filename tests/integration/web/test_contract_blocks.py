@@ -58,7 +58,7 @@ def data_of(server, instance):
 # parallel and race -------------------------------------------------------------------------------
 
 
-@pytest.mark.req("SEQ-BLK-1")
+@pytest.mark.req("SEQ-BLK-2")
 def test_a_failed_branch_fails_a_parallel_and_its_siblings_finish_their_work(server):
     slow = [step("z", "sleep", params={"duration_ms": 150}), say("late", ok=True)]
     instance, end = run(server, parallel([bad("b")], slow), step("never"))
@@ -75,7 +75,7 @@ def test_a_failed_branch_fails_a_parallel_and_its_siblings_finish_their_work(ser
     assert states["never"] in ("cancelled", "skipped")  # every node is terminal at the end
 
 
-@pytest.mark.req("SEQ-BLK-1")
+@pytest.mark.req("SEQ-BLK-2")
 def test_steps_of_two_branches_overlap(server):
     sleeps = [[step(name, "sleep", params={"duration_ms": 1000})] for name in ("a", "b")]
     begun = time.monotonic()
@@ -88,13 +88,13 @@ def test_steps_of_two_branches_overlap(server):
     }
 
 
-@pytest.mark.req("SEQ-BLK-1")
+@pytest.mark.req("SEQ-BLK-2")
 @pytest.mark.parametrize("branches", [[[], [step("a")]], [[], []]])
 def test_empty_branches_complete(server, branches):
     assert run(server, parallel(*branches))[1] == "completed"
 
 
-@pytest.mark.req("SEQ-BLK-1")
+@pytest.mark.req("SEQ-BLK-3")
 def test_the_first_branch_to_drain_wins_a_race_and_the_others_are_cancelled(server):
     slow = step("slow", "sleep", params={"duration_ms": 60_000})
     quick = step("quick", "sleep", params={"duration_ms": 50})
@@ -104,7 +104,7 @@ def test_the_first_branch_to_drain_wins_a_race_and_the_others_are_cancelled(serv
     assert [block for block, _ in server.outputs(instance)] == ["quick"]
 
 
-@pytest.mark.req("SEQ-BLK-1")
+@pytest.mark.req("SEQ-BLK-3")
 def test_a_failure_decides_a_race_unless_only_success_counts(server):
     pair = ([bad("b")], [step("z", "sleep", params={"duration_ms": 100})])
     assert run(server, race(*pair))[1] == "failed"
@@ -131,7 +131,7 @@ ROUTER = {
 }
 
 
-@pytest.mark.req("SEQ-BLK-2")
+@pytest.mark.req("SEQ-BLK-5")
 @pytest.mark.parametrize(
     ("plan", "taken", "index"), [("gold", "gold", 0), ("new", "new", 1), ("none", "other", 2)]
 )
@@ -147,7 +147,7 @@ def test_the_first_truthy_route_wins_and_the_others_are_skipped(server, plan, ta
     assert found[taken]["parent_id"] == found["r"]["id"]
 
 
-@pytest.mark.req("SEQ-BLK-2")
+@pytest.mark.req("SEQ-BLK-5")
 def test_without_a_match_and_a_default_nothing_is_done_and_an_unquoted_word_is_a_path(server):
     alone = {"type": "router", "id": "r", "routes": [route("plan == gold", step("gold"))]}
     instance, end = run(server, alone, step("after"), data={"plan": "gold"})
@@ -157,7 +157,7 @@ def test_without_a_match_and_a_default_nothing_is_done_and_an_unquoted_word_is_a
     assert run(server, failing)[1] == "failed"
 
 
-@pytest.mark.req("SEQ-BLK-2")
+@pytest.mark.req("SEQ-BLK-5")
 def test_a_split_takes_one_variant_says_which_and_both_occur(server):
     split = {
         "type": "a_b_split",
@@ -192,7 +192,7 @@ def attempt(tried, caught, last=None):
     return block | ({"finally_block": last} if last is not None else {})
 
 
-@pytest.mark.req("SEQ-BLK-3")
+@pytest.mark.req("SEQ-BLK-5")
 def test_what_failed_is_in_the_data_before_catch_runs_and_finally_runs_always(server):
     caught = say("c", error="{{data._error}}")
     instance, end = run(server, attempt([step("a"), bad("b")], [caught], [step("fin")]))
@@ -206,7 +206,7 @@ def test_what_failed_is_in_the_data_before_catch_runs_and_finally_runs_always(se
     assert indexes == {"b": 0, "c": 1, "fin": 2}
 
 
-@pytest.mark.req("SEQ-BLK-3")
+@pytest.mark.req("SEQ-BLK-5")
 def test_a_skipped_catch_leaves_no_outputs(server):
     instance, end = run(server, attempt([step("a")], [step("c")], [step("fin")]))
     assert end == "completed"
@@ -214,7 +214,7 @@ def test_a_skipped_catch_leaves_no_outputs(server):
     assert nodes(server, instance)["c"]["state"] == "skipped"
 
 
-@pytest.mark.req("SEQ-BLK-3")
+@pytest.mark.req("SEQ-BLK-5")
 def test_an_empty_catch_swallows_and_a_failing_catch_or_finally_fails(server):
     assert run(server, attempt([bad("b")], []))[1] == "completed"
     assert run(server, attempt([bad("b")], [bad("c")], [step("fin")]))[1] == "failed"

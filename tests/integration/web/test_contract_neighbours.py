@@ -31,7 +31,7 @@ def entries(server, instance):
 # deadlines and service levels --------------------------------------------------------------------
 
 
-@pytest.mark.req("CORE-CLK-3")
+@pytest.mark.req("SEQ-BLK-1")
 @pytest.mark.parametrize("wrap", [False, True])
 def test_a_breached_deadline_fails_the_instance_and_leaves_its_row(server, wrap):
     late = sleeping("s", deadline=150)
@@ -45,7 +45,7 @@ def test_a_breached_deadline_fails_the_instance_and_leaves_its_row(server, wrap)
     assert len(named(server, instance, "s")) == 1
 
 
-@pytest.mark.req("CORE-CLK-3")
+@pytest.mark.req("SEQ-BLK-1")
 def test_a_waiting_step_is_caught_by_its_deadline_too(server):
     asking = step("ask", wait_for_input={"prompt": "?"}, deadline=150)
     instance, end = run(server, asking)
@@ -54,7 +54,7 @@ def test_a_waiting_step_is_caught_by_its_deadline_too(server):
     assert run(server, step("quick", deadline=60_000))[1] == "completed"
 
 
-@pytest.mark.req("CORE-CLK-3")
+@pytest.mark.req("SEQ-BLK-1")
 def test_who_is_named_for_a_breach_is_called_once(server):
     breach = {"handler": "log", "params": {"message": "late"}}
     instance, end = run(server, sleeping("s", deadline=150, on_deadline_breach=breach))
@@ -77,7 +77,7 @@ def test_a_service_level_alerts_and_stops_nothing(server):
 # interceptors ------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("SEQ-HND-1")
+@pytest.mark.req("SEQ-BLK-1")
 def test_interceptors_leave_rows_of_the_contracts_ids(server):
     def mark(name):
         return {"handler": "log", "params": {"at": name}}
@@ -111,7 +111,7 @@ def test_interceptors_leave_rows_of_the_contracts_ids(server):
 # clean-up ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("SEQ-BLK-3")
+@pytest.mark.req("SEQ-BLK-5")
 def test_what_cleans_up_runs_once_its_errors_are_swallowed_and_its_outputs_kept(server):
     after = [bad("x"), step("undo", "transform", params={"done": True})]
     instance, end = run(server, bad("b"), on_failure=after, on_cancel=[step("never")])
@@ -130,7 +130,7 @@ def test_what_cleans_up_runs_once_its_errors_are_swallowed_and_its_outputs_kept(
 # sagas -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("SEQ-BLK-3")
+@pytest.mark.req("SEQ-BLK-5")
 def test_a_saga_undoes_what_was_done_in_reverse_and_fails(server):
     def part(name, action):
         undo = step(f"undo_{name}", "transform", params={"why": "{{data._error.failed_step}}"})
@@ -158,7 +158,7 @@ def test_a_saga_undoes_what_was_done_in_reverse_and_fails(server):
 DRY = {"dry_run": True}
 
 
-@pytest.mark.req("SEQ-HND-3")
+@pytest.mark.req("SEQ-HND-1")
 def test_a_dry_run_says_what_it_would_call_and_calls_nothing(server):
     get = step("get", "http_request", params={"url": "http://192.0.2.1/x", "method": "POST"})
     tool = step("tool", "tool_call", params={"url": "http://192.0.2.1/t", "tool_name": "find"})
@@ -175,7 +175,7 @@ def test_a_dry_run_says_what_it_would_call_and_calls_nothing(server):
     assert named(server, instance, "plain") == [{"v": 1}]  # what only computes runs as ever
 
 
-@pytest.mark.req("SEQ-HND-3")
+@pytest.mark.req("SEQ-HND-1")
 def test_a_dry_run_sends_no_signal(server):
     waits = server.instance(server.sequence({"type": "wait", "id": "w", "signal": "go"}))
     server.settle(waits, "waiting")

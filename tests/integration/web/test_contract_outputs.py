@@ -172,7 +172,7 @@ def test_changes_of_state_are_audited_the_newest_first(server):
 # people ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("SEQ-SIG-2")
+@pytest.mark.req("SEQ-BLK-1")
 @pytest.mark.parametrize("wrap", [False, True])
 def test_a_question_is_asked_before_the_handler_and_only_a_choice_answers_it(server, wrap):
     block = asking(handler="human_review")
@@ -193,7 +193,7 @@ def test_a_question_is_asked_before_the_handler_and_only_a_choice_answers_it(ser
     assert server.shown(instance)["context"]["data"] == {"ask": "yes"}
 
 
-@pytest.mark.req("SEQ-SIG-2")
+@pytest.mark.req("SEQ-BLK-1")
 def test_choices_and_the_place_of_the_answer_are_the_authors(server):
     choices = [{"label": "Ship it", "value": "ship"}, {"label": "Hold", "value": "hold"}]
     instance = waiting(server, asking(choices=choices, store_as="verdict", allow_comment=True))
@@ -212,7 +212,7 @@ def test_choices_and_the_place_of_the_answer_are_the_authors(server):
     assert server.shown(instance)["context"]["data"] == {"verdict": "hold"}
 
 
-@pytest.mark.req("SEQ-SIG-2")
+@pytest.mark.req("SEQ-BLK-1")
 def test_a_question_nobody_answers_fails_or_escalates_and_goes_on(server):
     lost = server.instance(server.sequence(asking(timeout=100)))
     assert server.settle(lost) == "failed"
@@ -227,7 +227,7 @@ def test_a_question_nobody_answers_fails_or_escalates_and_goes_on(server):
     assert told["_timeout_seconds"] in (0, 0.1)
 
 
-@pytest.mark.req("SEQ-SIG-2")
+@pytest.mark.req("SEQ-BLK-1")
 def test_a_dry_run_that_approves_takes_the_first_choice_at_once(server):
     fields = {"dry_run": True, "dry_run_auto_approve": True}
     instance = server.instance(server.sequence(asking(), step("after")), **fields)

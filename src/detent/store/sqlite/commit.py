@@ -61,8 +61,8 @@ _REPLACE_SNAPSHOTS = ManyRows(
     WHERE snapshot.version = excluded.version - 1""",
 )
 _INSERT_JOURNAL = ManyRows(
-    "INSERT INTO journal(inst, seq, turn, tick, snapshot_digest, digest, body, head) VALUES",
-    "(?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO journal(inst, seq, turn, tick, snapshot_digest, digest, body, head, moved) VALUES",
+    "(?, ?, ?, ?, ?, ?, ?, ?, ?)",
 )
 _INSERT_TURNS = ManyRows(
     "INSERT INTO turn(p, n, tick, wall_ms, heads, root) VALUES", "(?, ?, ?, ?, ?, ?)"
@@ -125,7 +125,7 @@ def _turn_rows(
         snapshots = first if change.version == 1 else later
         snapshots += (n, change.version, change.snapshot)
         journal += (n, change.version, turns[change.p], change.tick)
-        journal += (change.snapshot_digest, change.digest, change.body, change.head)
+        journal += (change.snapshot_digest, change.digest, change.body, change.head, change.moved)
     if born:
         _insert_births(connection, born)
         label(connection, [c.birth for c in commit.changes if c.birth is not None], given)

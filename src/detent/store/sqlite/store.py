@@ -18,6 +18,7 @@ from detent.store.sqlite import (
     views,
     work_rows,
 )
+from detent.store.sqlite import feed as feed_rows
 from detent.store.sqlite import flights as flight_rows
 from detent.store.sqlite import records as record_rows
 from detent.store.sqlite.checkpoint import Checkpointer
@@ -269,6 +270,8 @@ class SqliteStore:
     count_states = _handed(views.count_states)
     journal = _handed(views.journal)
     journal_scan = _handed(views.journal_scan)
+    feed = _handed(feed_rows.feed)
+    feed_ends = _handed(feed_rows.feed_ends)
     turns = _handed(views.turns)
     seals = _handed(views.seals)
     doubts = _handed(views.doubts)

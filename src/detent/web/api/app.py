@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -19,9 +20,11 @@ from detent.web.api import bodies
 from detent.web.api.call import Call, House
 from detent.web.api.idempotency import HEADER, Idempotency
 from detent.web.api.known import KnownSequences
+from detent.web.api.meters import Meters
 from detent.web.api.openapi import Description
 from detent.web.api.refusals import Refusal, error_reply, internal_reply
 from detent.web.api.routes import Route, Router
+from detent.web.api.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from detent.web.api.settings import ApiSettings
 
 _REQUEST_ID_CHARS = 128
+_ROUTE = "detent.route"
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
 
 log = logging.getLogger("detent.web")
@@ -50,8 +54,20 @@ class Api:
         self.access = access
         self.router = Router(iter(routes))
         described = Description(self.router.routes, settings.version)
-        self.house = House(settings, KnownSequences(desk), described, access.keys, PeerRates())
+        self.house = House(
+            settings,
+            KnownSequences(desk),
+            described,
+            access.keys,
+            PeerRates(),
+            Streams(desk, settings.streams),
+            Meters(),
+        )
         self.idempotency = Idempotency(desk)
+
+    def close(self) -> None:
+        """End what would go on for ever, so that the server can stop."""
+        self.house.streams.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -61,7 +77,10 @@ class Api:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        began_ns = perf_counter_ns()
         response = await self._answer(request)
+        took_us = (perf_counter_ns() - began_ns) // 1_000
+        self.house.meters.note(scope.get(_ROUTE), response.status_code, took_us)
         response.headers["x-request-id"] = _request_id(request, self.desk)
         await response(scope, receive, send)
 
@@ -81,7 +100,7 @@ class Api:
 
     async def _run(self, request: Request) -> Response:
         found = self.router.find(request.method, raw_path(request))
-        route = found.route
+        route = request.scope[_ROUTE] = found.route
         call = Call(request, self.desk, self.house)
         call.path = found.path
         call.principal = await self.access.admit(request, route)

@@ -11,7 +11,9 @@ from detent.model.ids import derived_id
 from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
 from detent.web.api.known_keys import KnownKeys
+from detent.web.api.meters import Meters
 from detent.web.api.settings import ApiSettings
+from detent.web.api.streams import Streams
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -38,6 +40,8 @@ class House(Struct, frozen=True):
     description: Any
     keys: KnownKeys
     peers: PeerRates
+    streams: Streams
+    meters: Meters
 
 
 class Call:
@@ -49,6 +53,7 @@ class Call:
         "desk",
         "id_seed",
         "keys",
+        "meters",
         "path",
         "peers",
         "principal",
@@ -56,6 +61,7 @@ class Call:
         "request",
         "sequences",
         "server",
+        "streams",
     )
 
     def __init__(self, request: Request, desk: Desk, house: House) -> None:
@@ -66,6 +72,8 @@ class Call:
         self.description = house.description
         self.keys = house.keys
         self.peers = house.peers
+        self.streams = house.streams
+        self.meters = house.meters
         self.principal = Principal()
         self.path: dict[str, str] = {}
         self.query: Any = None

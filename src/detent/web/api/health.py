@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from starlette.responses import Response
 
+from detent.service.cluster import draining
 from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, json_reply
 from detent.web.api.routes import Table
@@ -32,11 +33,11 @@ async def live(_call: Call) -> Response:
 
 @table.route("GET", "/health/ready", public=True, root_only=True, gives={200: None, 503: None})
 async def ready(call: Call) -> Response:
-    """The store can be read and the writer works."""
+    """The store can be read, the writer works, and the node does not drain."""
     if call.desk.held():
         return empty_reply(503)
-    await call.desk.look(lambda store: store.partitions())
-    return empty_reply(200)
+    drains = await call.desk.look(lambda store: draining(store, *call.desk.here()))
+    return empty_reply(503 if drains else 200)
 
 
 @table.route("GET", "/info", public=True, root_only=True, gives={200: Info})

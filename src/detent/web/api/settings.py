@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from detent.model.limits import STREAMS
+
 
 class ApiSettings(Struct, frozen=True, kw_only=True):
     """Who may call, and how much they may send."""
@@ -14,4 +16,4 @@ class ApiSettings(Struct, frozen=True, kw_only=True):
     version: str = ""
     environment: str = ""
     color: str = ""
-    streams: int = 256
+    streams: int = STREAMS

@@ -1,0 +1,235 @@
+"""What an operator says about workers and their queues: rules, pins, push targets, commands.
+
+They are records of four kinds with one way to make, list, change and remove them. A pin and the
+commands `drain` and `resume` decide at once what a worker is given (`held`); a rule and a push
+target are kept for whoever routes and pushes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from detent.model import limits
+from detent.model.errors import RequestError
+from detent.model.payload import encode_payload
+from detent.ports.records import Record, RecordQuery
+from detent.service.addresses import check_url
+from detent.service.arguments import check_text, shown
+from detent.service.records import change, check_limit, check_room, encode, instant, visible, whose
+
+if TYPE_CHECKING:
+    from detent.ports.store import Store
+
+DRAIN, RESUME = "drain", "resume"
+_HOLD = "worker.hold"
+
+
+class RoutingRule(Struct, frozen=True, kw_only=True):
+    """Tasks of a handler belong into a queue; of several rules the highest priority counts."""
+
+    handler_name: str
+    queue_name: str
+    tenant_id: str = ""
+    name: str = ""
+    priority: int = 0
+    enabled: bool = True
+
+
+class VersionPin(Struct, frozen=True, kw_only=True):
+    """Tasks of a handler are given to workers of one version only."""
+
+    handler_name: str
+    version: str
+    tenant_id: str = ""
+
+
+class PushTarget(Struct, frozen=True, kw_only=True):
+    """Where tasks of a queue are to be pushed, signed with a credential."""
+
+    queue_name: str
+    url: str
+    tenant_id: str = ""
+    credential_id: str | None = None
+    enabled: bool = True
+
+
+class WorkerCommand(Struct, frozen=True, kw_only=True):
+    """Something a worker is told: `drain` and `resume`, or a word of its own."""
+
+    worker_id: str
+    command: str
+    tenant_id: str = ""
+    payload: Any = None
+    acknowledged: bool = False
+
+
+Body = RoutingRule | VersionPin | PushTarget | WorkerCommand
+
+
+class Kind(NamedTuple):
+    """A kind of record: its body, and the fields by which it is unique or found."""
+
+    name: str
+    shape: type[Any]
+    key: str = ""
+    owner: str = ""
+    check: Callable[[Any], None] = lambda _body: None
+
+
+def _check_texts(body: Any, *names: str) -> None:
+    for name in names:
+        check_text(name, getattr(body, name), limits.NAME_CHARS)
+
+
+def _check_target(body: PushTarget) -> None:
+    _check_texts(body, "queue_name")
+    check_url("request.invalid", "url", body.url)
+
+
+def _check_command(body: WorkerCommand) -> None:
+    _check_texts(body, "worker_id", "command")
+    encode_payload(body.payload, where="payload", limit=limits.CHECKPOINT_BYTES)
+
+
+RULES = Kind(
+    "routing_rule",
+    RoutingRule,
+    owner="handler_name",
+    check=lambda body: _check_texts(body, "handler_name", "queue_name"),
+)
+PINS = Kind(
+    "version_pin",
+    VersionPin,
+    key="handler_name",
+    check=lambda body: _check_texts(body, "handler_name", "version"),
+)
+TARGETS = Kind("push_target", PushTarget, key="queue_name", check=_check_target)
+COMMANDS = Kind("worker_command", WorkerCommand, owner="worker_id", check=_check_command)
+
+
+def create(
+    store: Store, kind: Kind, tenant: str | None, body: Body, id: str, now_ms: int
+) -> dict[str, Any]:
+    """Make a record under a fresh id; `record.exists` when there is one for the same thing."""
+    owner = whose(tenant, body.tenant_id)
+    kind.check(body)
+    most = limits.FLEET_PER_TENANT
+    check_room(store, RecordQuery(kind.name, tenant=owner, limit=most), f"{kind.name}s")
+    record = Record(
+        kind.name,
+        id,
+        owner,
+        _stored(body),
+        key=getattr(body, kind.key) if kind.key else None,
+        owner=getattr(body, kind.owner) if kind.owner else None,
+        created_ms=now_ms,
+        updated_ms=now_ms,
+    )
+    if not store.insert_record(record):
+        present = store.record(kind.name, id)
+        if present is not None and present.tenant == owner:
+            return _view(kind, present)  # the same call, told again
+        raise RequestError(
+            "record.exists",
+            f"there is a {kind.name} for this {kind.key or 'id'} already; change or delete it",
+        )
+    if isinstance(body, WorkerCommand):
+        _obey(store, owner, body, now_ms)
+    return _view(kind, record)
+
+
+def listing(
+    store: Store, kind: Kind, tenant: str | None, owner: str | None = None, limit: int = 100
+) -> list[dict[str, Any]]:
+    """The records of a kind in the order of their making."""
+    query = RecordQuery(kind.name, tenant=tenant, owner=owner, limit=check_limit(limit))
+    return [_view(kind, record) for record in store.records(query)]
+
+
+def show(store: Store, kind: Kind, tenant: str | None, id: str) -> dict[str, Any]:
+    """One record; `record.not_found` where this tenant has none of that id."""
+    return _view(kind, _find(store, kind, tenant, id))
+
+
+def replace(
+    store: Store, kind: Kind, tenant: str | None, id: str, body: Body, now_ms: int
+) -> dict[str, Any]:
+    """Put another body in place; what makes a record unique stays as it is."""
+    record = _find(store, kind, tenant, id)
+    whose(record.tenant, body.tenant_id)
+    kind.check(body)
+    if kind.key and getattr(body, kind.key) != record.key:
+        raise RequestError(
+            "request.invalid",
+            f"{kind.key} of a {kind.name} stays {shown(record.key)}; make another one instead",
+        )
+    changed = change(store, record, lambda _body: _stored(body), now_ms)
+    if changed is None:
+        raise _unknown(kind, id)
+    return _view(kind, changed)
+
+
+def delete(store: Store, kind: Kind, tenant: str | None, id: str) -> None:
+    """Remove a record."""
+    record = _find(store, kind, tenant, id)
+    store.delete_record(kind.name, record.id)
+
+
+def acknowledge(store: Store, tenant: str | None, id: str, now_ms: int) -> dict[str, Any]:
+    """The worker has heard its command."""
+    record = _find(store, COMMANDS, tenant, id)
+    heard = msgspec.structs.replace(_read(COMMANDS, record), acknowledged=True)
+    changed = change(store, record, lambda _body: _stored(heard), now_ms)
+    if changed is None:
+        raise _unknown(COMMANDS, id)
+    return _view(COMMANDS, changed)
+
+
+def held(store: Store, tenant: str, worker: str, handler: str, version: str | None) -> bool:
+    """Whether a worker is given nothing: it drains, or its handler is pinned to another version."""
+    if store.record_by_key(_HOLD, tenant, worker) is not None:
+        return True
+    pin = store.record_by_key(PINS.name, tenant, handler)
+    return pin is not None and _read(PINS, pin).version != version
+
+
+def _obey(store: Store, tenant: str, body: WorkerCommand, now_ms: int) -> None:
+    known = store.record_by_key(_HOLD, tenant, body.worker_id)
+    if body.command == DRAIN and known is None:
+        id = f"{tenant}\x1f{body.worker_id}"
+        store.insert_record(Record(_HOLD, id, tenant, b"{}", key=body.worker_id, created_ms=now_ms))
+    elif body.command == RESUME and known is not None:
+        store.delete_record(_HOLD, known.id)
+
+
+def _find(store: Store, kind: Kind, tenant: str | None, id: str) -> Record:
+    record = visible(store.record(kind.name, id), tenant)
+    if record is None:
+        raise _unknown(kind, id)
+    return record
+
+
+def _stored(body: Body) -> bytes:
+    return encode(msgspec.structs.replace(body, tenant_id=""))
+
+
+def _read(kind: Kind, record: Record) -> Any:
+    return msgspec.json.decode(record.body, type=kind.shape)
+
+
+def _view(kind: Kind, record: Record) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        **msgspec.structs.asdict(_read(kind, record)),
+        "tenant_id": record.tenant,
+        "created_at": instant(record.created_ms),
+        "updated_at": instant(record.updated_ms),
+    }
+
+
+def _unknown(kind: Kind, id: str) -> RequestError:
+    return RequestError("record.not_found", f"there is no {kind.name} {shown(id)}")

@@ -1,0 +1,124 @@
+"""Routing rules, version pins, push targets and commands of workers (contract §31)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from detent.service import fleet as service
+from detent.service.fleet import COMMANDS, PINS, RULES, TARGETS, Kind, WorkerCommand
+from detent.web.api.call import Call
+from detent.web.api.reply import empty_reply, json_reply
+from detent.web.api.routes import Table
+
+table = Table("fleet")
+
+
+class FleetQuery(Struct):
+    """Which records to list."""
+
+    tenant_id: str | None = None
+    limit: int = 100
+
+
+class CommandQuery(Struct):
+    """Whose commands to list."""
+
+    tenant_id: str | None = None
+    worker_id: str | None = None
+    limit: int = 100
+
+
+def declare(path: str, kind: Kind, one: str) -> None:
+    """The five routes of a kind: make, list, show, change, remove."""
+
+    async def create(call: Call, body: Any) -> Response:
+        return await _create(call, kind, body)
+
+    async def listing(call: Call) -> Response:
+        tenant, limit = call.scope(call.query.tenant_id), call.query.limit
+        return json_reply(
+            await call.desk.look(lambda s: service.listing(s, kind, tenant, limit=limit))
+        )
+
+    async def show(call: Call) -> Response:
+        id = call.path["id"]
+        return json_reply(await call.desk.look(lambda s: service.show(s, kind, call.tenant, id)))
+
+    async def change(call: Call, body: Any) -> Response:
+        id, now_ms = call.path["id"], call.desk.wall_ms()
+        return json_reply(
+            await call.desk.write(lambda s: service.replace(s, kind, call.tenant, id, body, now_ms))
+        )
+
+    async def remove(call: Call) -> Response:
+        return await _remove(call, kind)
+
+    item = f"{path}/{{id:uuid}}"
+    for run, told, method, place, more in (
+        (create, f"Make a {one}", "POST", path, {"takes": kind.shape, "gives": {201: Any}}),
+        (
+            listing,
+            f"List each {one}",
+            "GET",
+            path,
+            {"query": FleetQuery, "gives": {200: list[Any]}},
+        ),
+        (show, f"Show a {one}", "GET", item, {"gives": {200: Any}}),
+        (change, f"Change a {one}", "PUT", item, {"takes": kind.shape, "gives": {200: Any}}),
+        (remove, f"Remove a {one}", "DELETE", item, {"gives": {204: None}}),
+    ):
+        run.__doc__ = f"{told}."
+        run.__name__ = f"{run.__name__}_{kind.name}"
+        table.route(method, place, **more)(run)
+
+
+declare("/routing-rules", RULES, "routing rule")
+declare("/workers/version-pins", PINS, "version pin")
+declare("/queues/dispatch", TARGETS, "push target")
+
+
+@table.route("POST", "/workers/commands", takes=WorkerCommand, gives={201: Any})
+async def command(call: Call, body: WorkerCommand) -> Response:
+    """Tell a worker something; after `drain` it is given no tasks until `resume`."""
+    return await _create(call, COMMANDS, body)
+
+
+@table.route("GET", "/workers/commands", query=CommandQuery, gives={200: list[Any]})
+async def commands(call: Call) -> Response:
+    """The commands of a worker, or of all."""
+    asked: CommandQuery = call.query
+    tenant = call.scope(asked.tenant_id)
+    return json_reply(
+        await call.desk.look(
+            lambda s: service.listing(s, COMMANDS, tenant, asked.worker_id, asked.limit)
+        )
+    )
+
+
+@table.route("POST", "/workers/commands/{id:uuid}/ack", gives={200: Any})
+async def acknowledge(call: Call) -> Response:
+    """The worker has heard a command."""
+    id, now_ms = call.path["id"], call.desk.wall_ms()
+    return json_reply(
+        await call.desk.write(lambda s: service.acknowledge(s, call.tenant, id, now_ms))
+    )
+
+
+@table.route("DELETE", "/workers/commands/{id:uuid}", gives={204: None})
+async def forget(call: Call) -> Response:
+    """Remove a command; what it has set stays."""
+    return await _remove(call, COMMANDS)
+
+
+async def _create(call: Call, kind: Kind, body: Any) -> Response:
+    id, now_ms = call.fresh_id(), call.desk.wall_ms()
+    made = await call.desk.write(lambda s: service.create(s, kind, call.tenant, body, id, now_ms))
+    return json_reply(made, 201)
+
+
+async def _remove(call: Call, kind: Kind) -> Response:
+    await call.desk.write(lambda s: service.delete(s, kind, call.tenant, call.path["id"]))
+    return empty_reply(204)
