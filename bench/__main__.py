@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import floor, gated, pure, serving, standing, throughput
+from bench import floor, gated, pure, serving, standing, throughput, workers
 from bench.figure import Figure, machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,6 +45,8 @@ GROUPS: dict[str, Callable[[], list[Figure]]] = {
     "limits": gated.limits,
     "w1_limited": gated.w1_limited,
     "serve": serving.serve,
+    "idle_workers": workers.idle_workers,
+    "signal_to_effect": workers.signal_to_effect,
 }
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 HANDLERS = Path(__file__).parent / "load.py"
@@ -48,15 +48,34 @@ class Connection:
             self._writer.close()
 
 
+class Served(NamedTuple):
+    """Where a server listens, and its process."""
+
+    port: int
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """What the server and its writer have used of the processors so far."""
+        own = Path(f"/proc/{self.pid}/task")
+        below = [task / "children" for task in own.iterdir()]
+        pids = [self.pid, *(int(each) for file in below for each in file.read_text().split())]
+        return sum(map(_cpu_ticks, pids)) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
 @contextlib.contextmanager
-def server(directory: Path, *arguments: str) -> Iterator[int]:
-    """`detent serve` on a new store in a process of its own; its port."""
+def server(directory: Path, *arguments: str) -> Iterator[Served]:
+    """`detent serve` on a new store in a process of its own."""
     command = [sys.executable, "-m", "detent.cli", "serve", "--port", "0"]
     command += ["--db", str(directory / "serve.db"), *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_environment())
     try:
         line = process.stderr.readline() if process.stderr is not None else ""
-        yield int(line.strip().rpartition(":")[2])
+        yield Served(int(line.strip().rpartition(":")[2]), process.pid)
     finally:
         process.terminate()
         process.wait(30)

@@ -26,6 +26,12 @@ def plain(n: int) -> dict[str, int]:
     return {"n": n}
 
 
+@detent.handler
+async def stamp() -> dict[str, float]:
+    """When it was called."""
+    return {"at": time.time()}
+
+
 HANDLERS = [work, plain]
 W1 = detent.sequence("w1", *[detent.step(f"s{i}", work, params={"n": i}) for i in range(3)])
 W1_PLAIN = detent.sequence(

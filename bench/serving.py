@@ -24,13 +24,13 @@ TEAMS = 100
 
 def serve() -> list[Figure]:
     """Batch starts, single starts while the engine runs, and lists over 100,000 instances."""
-    with place() as directory, server(directory, "--handlers", str(HANDLERS)) as port:
-        return uvloop.run(_all(port))
+    with place() as directory, server(directory, "--handlers", str(HANDLERS)) as served:
+        return uvloop.run(_all(served.port))
 
 
 async def _all(port: int) -> list[Figure]:
-    sequence = await _sequence(port, "one", [_step()])
-    waiting = await _sequence(port, "later", [{"type": "wait", "id": "w", "signal": "go"}])
+    sequence = await store_sequence(port, "one", [_step()])
+    waiting = await store_sequence(port, "later", [{"type": "wait", "id": "w", "signal": "go"}])
     await many(port, CONNECTIONS, [_start(sequence) for _ in range(500)])  # warm
     singles = [_start(sequence) for _ in range(SINGLES)]
     began = time.perf_counter()
@@ -87,7 +87,8 @@ def _step() -> dict[str, Any]:
     return {"type": "step", "id": "s0", "handler": "work", "params": {"n": 1}}
 
 
-def _instance(sequence: str, n: int = 0) -> dict[str, Any]:
+def instance_body(sequence: str, n: int = 0) -> dict[str, Any]:
+    """What starts an instance."""
     return {
         "sequence_id": sequence,
         "tenant_id": TENANT,
@@ -98,15 +99,16 @@ def _instance(sequence: str, n: int = 0) -> dict[str, Any]:
 
 
 def _start(sequence: str) -> tuple[str, str, Any]:
-    return ("POST", "/instances", _instance(sequence))
+    return ("POST", "/instances", instance_body(sequence))
 
 
 def _batch(sequence: str, count: int) -> tuple[str, str, Any]:
-    instances = [_instance(sequence, n) for n in range(count)]
+    instances = [instance_body(sequence, n) for n in range(count)]
     return ("POST", "/instances/batch", {"instances": instances})
 
 
-async def _sequence(port: int, name: str, blocks: list[dict[str, Any]]) -> str:
+async def store_sequence(port: int, name: str, blocks: list[dict[str, Any]]) -> str:
+    """Store a sequence; its id."""
     body = {
         "id": str(uuid.uuid4()),
         "tenant_id": TENANT,

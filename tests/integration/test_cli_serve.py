@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -32,8 +33,6 @@ def served(path, *arguments, **environment):
 
 
 def _environment(more):
-    import os
-
     return {**os.environ, **{name.upper(): value for name, value in more.items()}}
 
 

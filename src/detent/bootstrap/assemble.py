@@ -112,8 +112,8 @@ class Parts:
         self.held = decided.held
         if self._dispatcher is not None and self._driver is None:
             self._dispatcher.take(decided)
+        add_counts(self.figures, decided.counts)  # whoever is answered finds it counted
         self.callers.answer(decided.acks)
-        add_counts(self.figures, decided.counts)
         self.watch.moved(decided.moved)
         self.watch.called(decided.orders)
         self.work.bell.ring(decided.work)

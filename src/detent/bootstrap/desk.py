@@ -22,6 +22,7 @@ from detent.model.errors import DetentError, RequestError
 from detent.model.figures import Times
 from detent.model.ids import partition_of
 from detent.model.link import Control
+from detent.service.bell import long_poll
 from detent.service.desk import Statistics
 from detent.store.sqlite import SqliteStore, open_store
 
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from detent.model.decision import HandlerSpec, Verdict
     from detent.model.link import Submission
     from detent.ports.store import NewArrival
+    from detent.service.desk import WorkDoor
     from detent.service.starting import Moment
     from detent.service.vault import Safe
+    from detent.service.work import Polled, PollRequest
 
 T = TypeVar("T")
 
@@ -48,6 +51,7 @@ class EngineDesk:
         self._engine = engine
         self._parts: Parts = engine._parts  # noqa: SLF001 - of the same layer
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._hushed = False
         self._own = threading.local()
         self._open: list[SqliteStore] = []
         self._readers = ThreadPoolExecutor(readers, "detent-read")
@@ -83,7 +87,7 @@ class EngineDesk:
 
     def workers(self) -> bool:
         """Whether steps of unknown handlers wait for external workers."""
-        return False
+        return self._parts.settings.workers
 
     def here(self) -> tuple[str, int]:
         """The host and the process id of this node."""
@@ -141,6 +145,22 @@ class EngineDesk:
         await self.write(lambda store: store.enqueue(arrivals, tick))
         self._parts.submit(Control("wake"))
 
+    # external workers ----------------------------------------------------------------------------
+
+    async def poll_work(self, request: PollRequest, seconds: float) -> Polled:
+        """Claim tasks; while there is none, sleep until the bell rings or the time is over."""
+        room = self._parts.work
+
+        def ask() -> Awaitable[Polled]:
+            return self._here().run_in_executor(self._writer, partial(room.poll, request))
+
+        now_ms = room.now_ms
+        return await long_poll(room.bell, request, ask, seconds, now_ms, lambda: self._hushed)
+
+    def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
+        """Keep or report a task, one caller at a time."""
+        return self._here().run_in_executor(self._writer, partial(use, self._parts.work))
+
     # watching ------------------------------------------------------------------------------------
 
     def watch(self, instance: str, told: Callable[[str], None]) -> Callable[[], None]:
@@ -185,6 +205,11 @@ class EngineDesk:
         return int(verdict.result["queued"]) if verdict.ok else None
 
     # closing -------------------------------------------------------------------------------------
+
+    def hush(self) -> None:
+        """Let everybody who waits go, so that their requests can be answered."""
+        self._hushed = True
+        self._parts.work.bell.rouse()
 
     def close(self) -> None:
         """Let running reads end, and close their connections."""

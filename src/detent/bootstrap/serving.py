@@ -81,8 +81,9 @@ class Server:
             await asyncio.wait([refreshing])
 
     def stop(self) -> None:
-        """Take no more requests."""
+        """Take no more requests; those that wait for something are answered now."""
         self._server.should_exit = True
+        self._desk.hush()
 
     def __enter__(self) -> Self:
         return self

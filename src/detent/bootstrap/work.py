@@ -18,10 +18,12 @@ from detent.ports.work import WorkEvent, WorkQuery
 from detent.service import work, work_views
 from detent.service.bell import WorkBell
 from detent.service.work import Holder, Polled, PollRequest
+from detent.service.work_secrets import WorkSecrets
 from detent.service.work_views import Task, WorkerView, WorkStats
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
+    from detent.ports.store import Store
 
 _log = logging.getLogger("detent.bootstrap")
 
@@ -32,6 +34,7 @@ class WorkRoom:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.bell = WorkBell()
+        self._secrets = WorkSecrets(parts.safe, parts.now_ms)
         self._reaper = Reaper(self._reap_and_wait)
         self._known_due: int | None = None  # virtual time: the first lease, so far as is known
         self._looked = False
@@ -47,13 +50,60 @@ class WorkRoom:
         return meta.epoch_ms + self._parts.tick() * meta.resolution_ms
 
     def poll(self, request: PollRequest) -> Polled:
-        """Claim tasks; whoever looks after claims hears of it."""
-        now_ms = self.now_ms()
-        polled = self._parts.write(lambda store: work.poll(store, request, now_ms, self.stale_ms))
+        """Claim tasks, with their secrets; whoever looks after claims hears of it."""
+        now_ms, stale_ms = self.now_ms(), self.stale_ms
+        polled, failed = self._parts.write(
+            lambda store: self._secrets.poll(store, request, now_ms, stale_ms)
+        )
         self.bell.ring(polled.reclaimed)
         if polled.tasks:
             self.claimed()
+        if failed:
+            self.told()
         return polled
+
+    def heartbeat(self, holder: Holder, checkpoint: Any, seq: int | None) -> int:
+        """Keep a claim; with a checkpoint, `seq` is the number of the one it replaces."""
+        now_ms = self.now_ms()
+
+        def beat(store: Store) -> int:
+            kept = checkpoint if checkpoint is None else self._hidden(store, holder, checkpoint)
+            return work.heartbeat(store, holder, now_ms, kept, seq, self.stale_ms)
+
+        number = self._parts.write(beat)
+        self.claimed()
+        return number
+
+    def complete(self, holder: Holder, output: Any, logs: Sequence[Any] = ()) -> None:
+        """Report a task as done."""
+        now_ms = self.now_ms()
+
+        def settle(store: Store) -> None:
+            told, lines = self._hidden(store, holder, [output, logs])
+            work.complete(store, holder, told, now_ms, lines)
+
+        self._report(holder, settle)
+
+    def fail(
+        self, holder: Holder, message: str, *, retryable: bool, logs: Sequence[Any] = ()
+    ) -> None:
+        """Report a task as failed."""
+        now_ms = self.now_ms()
+
+        def settle(store: Store) -> None:
+            told, lines = self._hidden(store, holder, [message, logs])
+            work.fail(store, holder, told, now_ms, retryable, lines)
+
+        self._report(holder, settle)
+
+    def _report(self, holder: Holder, settle: Callable[[Store], None]) -> None:
+        self._parts.write(settle)
+        self._secrets.forget(holder.task)
+        self.told()
+
+    def _hidden(self, store: Store, holder: Holder, value: Any) -> Any:
+        row = work_views.find_task(store, holder.task, holder.tenant)
+        return self._secrets.hide(store, row, value)
 
     def claimed(self) -> None:
         """There are new claims, whoever made them."""
@@ -192,12 +242,7 @@ class Work:
     ) -> int:
         """Keep a claim; with a checkpoint, `seq` is the number of the one it replaces."""
         held = Holder(task=task, worker=worker, epoch=epoch, tenant=tenant)
-        now_ms, stale_ms = self._room.now_ms(), self._room.stale_ms
-        kept = self._parts.write(
-            lambda store: work.heartbeat(store, held, now_ms, checkpoint, seq, stale_ms)
-        )
-        self._room.claimed()
-        return kept
+        return self._room.heartbeat(held, checkpoint, seq)
 
     def complete(
         self,
@@ -211,9 +256,7 @@ class Work:
     ) -> None:
         """Report a task as done."""
         held = Holder(task=task, worker=worker, epoch=epoch, tenant=tenant)
-        now_ms = self._room.now_ms()
-        self._parts.write(lambda store: work.complete(store, held, output, now_ms, logs))
-        self._room.told()
+        self._room.complete(held, output, logs)
 
     def fail(
         self,
@@ -227,9 +270,7 @@ class Work:
     ) -> None:
         """Report a task as failed."""
         held = Holder(task=task, worker=worker, epoch=epoch, tenant=tenant)
-        now_ms = self._room.now_ms()
-        self._parts.write(lambda store: work.fail(store, held, message, now_ms, retryable))
-        self._room.told()
+        self._room.fail(held, message, retryable=retryable)
 
     def show(self, task: str, *, tenant: str | None = None) -> Task:
         """One task."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "init": ("project", "init", "Write a small project to begin with."),
     "run": ("running", "run", "Start instances of a definition and watch them."),
     "serve": ("serving", "serve_command", "Serve the REST API on a store."),
+    "worker": ("working", "worker", "Run handlers as an external worker of a server."),
     "definition": ("definitions", "definition", "Check, show and compare definitions."),
     "instance": ("instances", "instance", "Look at instances, and steer them."),
     "effect": ("effects", "effect", "Effects in doubt, and what a person decides."),

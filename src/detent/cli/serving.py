@@ -75,6 +75,8 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         writer=settings.writer,
         max_in_flight=settings.max_in_flight,
         seal_key=seal_key,
+        workers=True,
+        work_stale_ms=settings.worker_reaper_stale_secs * 1000,
         vault_key=vault_key(settings),
         allow_internal_urls=settings.allow_internal_urls,
         allowed_internal_hosts=settings.allowed_internal_hosts,

@@ -78,6 +78,19 @@ def load_module(name: str) -> ModuleType:
         raise RequestError("handler.import", _why(name, error)) from error
 
 
+def load_handlers(name: str) -> Any:
+    """The handlers of a module or file, all of them or those under one name: `module:name`."""
+    place, colon, attribute = name.rpartition(":")
+    if not colon or not attribute.isidentifier():
+        return load_module(name)
+    try:
+        return getattr(load_module(place), attribute)
+    except AttributeError:
+        raise RequestError(
+            "handler.import", f"{place} has no {attribute!r}; name a handler or a list of them"
+        ) from None
+
+
 def json_value(given: str, option: str) -> Any:
     """A JSON value from the command line, or from a file when it begins with @."""
     text: bytes = given.encode()

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Generator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from detent.model.decision import Order
+
+
+class Keeper(Protocol):
+    """Who keeps the checkpoints of a call: the claim of an external worker."""
+
+    resumed: Any
+
+    def save(self, value: Any) -> Awaitable[None]:
+        """Keep a checkpoint; on the loop when awaited, on a thread at once."""
+
+
+# Set around a call by whoever can keep checkpoints; nobody can inside an engine.
+KEEPER: ContextVar[Keeper | None] = ContextVar("detent_keeper", default=None)
+
+
+class Done:
+    """Something to await that has happened already."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None]:
+        """Go on at once."""
+        yield from ()
 
 
 class HandlerContext(Struct, frozen=True, kw_only=True):
@@ -30,6 +55,20 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     block: str = ""
     dry_run: bool = False
     resource: str = ""
+    keeper: Keeper | None = None
+
+    @property
+    def resume_checkpoint(self) -> Any:
+        """The last checkpoint of an earlier call of this task by an external worker, or None."""
+        return None if self.keeper is None else self.keeper.resumed
+
+    def checkpoint(self, value: Any) -> Awaitable[None]:
+        """Keep a value that a later call of this task is given, should this worker die.
+
+        `await` it in an async handler; in a plain one it is kept when this returns. Inside an
+        engine nothing is kept: there a call that was cut short is made again from its beginning.
+        """
+        return Done() if self.keeper is None else self.keeper.save(value)
 
 
 _decode = msgspec.json.Decoder().decode
@@ -48,4 +87,5 @@ def context_of(order: Order) -> HandlerContext:
         block=order.block,
         dry_run=order.dry_run,
         resource=order.resource,
+        keeper=KEEPER.get(),
     )

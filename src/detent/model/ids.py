@@ -21,6 +21,7 @@ Space = Literal[
     "wait",
     "definition",
     "work",
+    "attempt",  # a line in the history of a task
 ]
 
 _VERSION_AT = 14  # where a UUID says its version

@@ -54,13 +54,17 @@ class Ear:
         """Be rung for an item if it can be the waiter's; under the bell's lock, on any thread."""
         _, queue, tenant = topic
         mine = self.queue in (None, queue) and self.tenant in (None, tenant)
-        if not mine or self.pending is not None:
-            return False
-        try:
-            self._loop.call_soon_threadsafe(self._rung.set)
-        except RuntimeError:  # its loop is closed: nobody waits there any more
+        if not mine or self.pending is not None or not self.rouse():
             return False
         self.pending = topic
+        return True
+
+    def rouse(self) -> bool:
+        """Wake the waiter, from any thread; False when its loop is closed and nobody waits."""
+        try:
+            self._loop.call_soon_threadsafe(self._rung.set)
+        except RuntimeError:
+            return False
         return True
 
     def __enter__(self) -> Self:
@@ -95,6 +99,13 @@ class WorkBell:
             rung = await ear.wait(seconds)
             ear.heard()
             return rung
+
+    def rouse(self) -> None:
+        """Wake everybody, though there is nothing new: they look once more."""
+        with self._lock:
+            for ears in self._ears.values():
+                for ear in ears:
+                    ear.rouse()
 
     def ring(self, topics: Iterable[Topic]) -> None:
         """There is one more item of each of these topics."""
@@ -133,11 +144,13 @@ async def long_poll(
     ask: Callable[[], Awaitable[Polled]],
     seconds: float,
     now_ms: Callable[[], int],
+    over: Callable[[], bool] = lambda: False,
 ) -> Polled:
     """Ask until there is work or the time is over; in between, sleep until the bell rings.
 
     `ask` polls the store. An item that is there and not to be had yet wakes this waiter when its
-    instant comes, or, if it has gone away by then, the next one.
+    instant comes, or, if it has gone away by then, the next one. Once it is `over`, nobody waits;
+    those who do are to be roused.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
@@ -150,7 +163,7 @@ async def long_poll(
             if not later:
                 ear.heard()
             left = until - loop.time()
-            if polled.tasks or left <= 0:
+            if polled.tasks or left <= 0 or over():
                 return polled
             if polled.next_ms is not None:
                 left = min(left, max(0.0, (polled.next_ms - now_ms()) / 1000))

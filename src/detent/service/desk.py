@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from detent.ports.store import NewArrival, Store
     from detent.service.starting import Moment
     from detent.service.vault import Safe
+    from detent.service.work import Holder, Polled, PollRequest
 
 T = TypeVar("T")
 
@@ -49,6 +50,21 @@ class Verbs(Protocol):
     @property
     def crons(self) -> Any:
         """Schedules."""
+
+
+class WorkDoor(Protocol):
+    """What the holder of a task may do; it blocks for as long as a write takes."""
+
+    def heartbeat(self, holder: Holder, checkpoint: Any, seq: int | None) -> int:
+        """Keep a claim; the number of its checkpoint."""
+
+    def complete(self, holder: Holder, output: Any, logs: Sequence[Any]) -> None:
+        """Report a task as done."""
+
+    def fail(
+        self, holder: Holder, message: str, *, retryable: bool, logs: Sequence[Any] = ()
+    ) -> None:
+        """Report a task as failed."""
 
 
 class Desk(Protocol):
@@ -98,6 +114,12 @@ class Desk(Protocol):
 
     def verb(self, use: Callable[[Verbs], T]) -> Awaitable[T]:
         """Use a blocking verb, on a thread of its own; for configuration only."""
+
+    def poll_work(self, request: PollRequest, seconds: float) -> Awaitable[Polled]:
+        """Claim tasks of external workers; wait for one, but no longer than so many seconds."""
+
+    def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
+        """Keep or report a task of an external worker."""
 
     def partition(self, instance: str) -> int:
         """The partition an instance belongs to."""

@@ -15,6 +15,7 @@ from detent.kernel.program import Program, compile_program
 from detent.kernel.recording import Recording, Timing, program_of
 from detent.kernel.spill import unpack
 from detent.model.errors import StoreError
+from detent.model.inputs import Input, Started, decode_input
 from detent.model.snapshot import Snapshot, decode_snapshot
 from detent.service.arguments import check_instance, invalid, storable, unknown_instance
 
@@ -48,6 +49,32 @@ def read_snapshot(store: Store, row: InstanceRow) -> Snapshot | None:
     snapshot = decode_snapshot(loaded.body)
     if snapshot.blobs:
         unpack(snapshot, _all_blobs(store, row.id, snapshot.blobs))
+    return snapshot
+
+
+def snapshot_or_start(store: Store, row: InstanceRow) -> Snapshot:
+    """The snapshot; of an instance that no writer has taken in yet, what its start will make."""
+    snapshot = read_snapshot(store, row)
+    if snapshot is not None:
+        return snapshot
+    body = store.waiting_start(row.id)
+    if body is None:  # taken in between the two looks
+        return read_snapshot(store, row) or Snapshot(id=row.id, created=row.created)
+    return _to_be(row, decode_input(body))
+
+
+def _to_be(row: InstanceRow, told: Input) -> Snapshot:
+    snapshot = Snapshot(id=row.id, tenant=row.tenant, created=row.created)
+    if isinstance(told, Started):
+        snapshot.timezone = told.timezone
+        snapshot.data = told.data
+        snapshot.config = told.config
+        snapshot.metadata = told.metadata
+        snapshot.dry_run = told.dry_run
+        snapshot.auto_approve = told.auto_approve
+        snapshot.budget = told.budget
+        if told.concurrency_key is not None:
+            snapshot.concurrency = {"key": told.concurrency_key, "max": told.max_concurrency}
     return snapshot
 
 

@@ -20,7 +20,7 @@ from detent.model import limits
 from detent.model.errors import RequestError
 from detent.ports.own import OwnQuery
 from detent.service.arguments import invalid, shown, storable
-from detent.service.reading import check_tenant, read_snapshot, timing_of
+from detent.service.reading import check_tenant, snapshot_or_start, timing_of
 from detent.service.sending import command_submission, configure_submission
 
 if TYPE_CHECKING:
@@ -242,9 +242,9 @@ def _unknown(id: Any) -> RequestError:
 
 
 def _view(store: Store, row: InstanceRow, timing: Timing) -> DeliveryView | None:
-    """A delivery as it stands; None while nobody has taken its start in."""
-    snapshot = read_snapshot(store, row)
-    if snapshot is None or not isinstance(snapshot.data, dict):
+    """A delivery as it stands; None where its data was lost."""
+    snapshot = snapshot_or_start(store, row)
+    if not isinstance(snapshot.data, dict):
         return None
     data, output = snapshot.data, snapshot.outputs.get("deliver")
     result = output if isinstance(output, dict) else {}

@@ -52,9 +52,11 @@ class Polled(Struct, frozen=True, kw_only=True):
     """The tasks claimed, oldest first; without any, when there may be one though nobody adds it.
 
     `reclaimed` are the topics of tasks that this poll took from silent workers and left for others.
+    A claim lives for `lease_ms` without a heartbeat.
     """
 
     tasks: tuple[Task, ...] = ()
+    lease_ms: int = limits.WORK_STALE_MS
     next_ms: int | None = None
     reclaimed: tuple[Topic, ...] = ()
 
@@ -104,6 +106,7 @@ def poll(
     claimed = store.work.claim(claim)
     return Polled(
         tasks=tuple(map(task_of, claimed.rows)),
+        lease_ms=stale_ms,
         next_ms=claimed.next_ms,
         reclaimed=reaped.reclaimed,
     )

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from detent.kernel.builtin import MOVES
 from detent.model import limits
+from detent.model.decision import ANYBODY
 from detent.model.errors import RequestError
 from detent.ports.work import WorkQuery
 from detent.service.arguments import invalid, shown, storable
 from detent.service.reading import check_tenant, find_instance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from detent.ports.store import Store
     from detent.ports.work import WorkEvent, WorkRow
 
@@ -154,6 +158,11 @@ def list_workers(
             )
         )
     return views
+
+
+def own_handlers(registered: Iterable[str]) -> list[str]:
+    """Handlers that the engine performs itself: its moves, and what is registered with it."""
+    return sorted({*registered, *MOVES} - {ANYBODY})
 
 
 def external_handlers(store: Store, tenant: str | None) -> list[str]:

@@ -162,6 +162,20 @@ def a_command(owner):
     return {"id": owner.make("/workers/commands", body)["id"]}
 
 
+def a_task(owner):
+    """One that its worker holds, and one that waits for a worker."""
+    handler = f"h-{uuid.uuid4().hex}"
+    charge = step("charge", handler, queue_name="q1", params={"p": MARK})
+    body = sequence_body(charge, tenant_id=owner.tenant)
+    owner.make("/sequences", body)
+    start = {"sequence_id": body["id"], "tenant_id": owner.tenant, "namespace": "default"}
+    for _ in range(2):
+        owner.server.settle(owner.make("/instances", start)["id"], "waiting")
+    poll = {"handler_name": handler, "worker_id": "w1"}
+    (held,) = owner.server.post("/workers/tasks/poll", poll, tenant=owner.tenant).json()
+    return {"id": held["id"], "handler": handler}
+
+
 # The first segment of a path, or the first two -> what its parameters name.
 KINDS = {
     "events": an_event,
@@ -182,6 +196,7 @@ KINDS = {
     "webhooks": a_trigger,
     "credentials": a_credential,
     "api-keys": an_api_key,
+    "workers": a_task,
 }
 VIEWS = {
     "events": ["/events/{id}"],
@@ -206,6 +221,7 @@ VIEWS = {
     "webhooks": ["/triggers/{slug}"],
     "credentials": ["/credentials/{id}"],
     "api-keys": ["/api-keys"],
+    "workers": ["/workers/tasks", "/workers/tasks/{id}/attempts"],
 }
 
 # What a field of a body or query is given, by its name: something to compute, or a plain value.
@@ -215,6 +231,9 @@ FIELDS = {
     "sequence_name": lambda owner: owner.have("sequences")["name"],
     "session_id": lambda owner: owner.have("sessions")["id"],
     "instance_id": lambda owner: owner.have("instances")["id"],
+    "handler_name": lambda owner: owner.have("workers")["handler"],
+    "worker_id": "w1",
+    "queue_name": "q1",
     "namespace": "default",
     "signal_type": "pause",
     "status": "production",

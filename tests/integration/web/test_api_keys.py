@@ -108,7 +108,17 @@ def test_a_key_speaks_for_its_tenant_and_for_no_other(server, tenant):
             [("GET", "/approvals"), ("POST", f"/instances/{uuid.uuid4()}/signals")],
             [("GET", "/instances"), ("POST", f"/instances/{uuid.uuid4()}/retry")],
         ),
-        ("worker", [], [("GET", "/instances"), ("GET", "/approvals")]),
+        (
+            "worker",
+            [
+                ("POST", "/workers/tasks/poll"),
+                ("POST", f"/workers/tasks/{uuid.uuid4()}/complete"),
+                ("GET", "/workers/tasks/stats"),
+                ("GET", "/workers"),
+                ("GET", "/handlers"),
+            ],
+            [("GET", "/instances"), ("GET", "/approvals"), ("GET", "/sequences")],
+        ),
         ("device", [], [("GET", "/instances"), ("GET", "/sequences")]),
     ],
 )

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.integration.web.house import step
+from tests.integration.web.house import house, step
 
 ASK = {"prompt": "Go?"}
 
@@ -235,3 +235,21 @@ def test_a_dry_run_that_approves_takes_the_first_choice_at_once(server):
     assert rows(server, instance)[0]["output"]["value"] == "yes"
     held = waiting(server, asking(), dry_run=True)
     assert server.shown(held)["context"]["runtime"]["dry_run"] is True
+
+
+@pytest.mark.req("SEQ-BLK-1", "SEQ-HND-3")
+def test_a_worker_who_is_told_of_an_escalation_is_not_waited_for(tmp_path):
+    with house(tmp_path / "s.db", workers=True) as server:
+        asks = asking(timeout=100, escalation_handler="boss")
+        instance = server.instance(server.sequence(asks, step("after")))
+        assert server.settle(instance) == "completed"
+        made = server.outputs(instance)
+        assert [block for block, _ in made] == ["ask", "after"]
+        assert (made[0][1]["_escalated"], made[0][1]["_escalation_handler"]) == (True, "boss")
+        poll = {"handler_name": "boss", "worker_id": "w1"}
+        (task,) = server.post("/workers/tasks/poll", poll).json()
+        assert task["params"]["block_id"] == "ask"
+        report = {"worker_id": "w1", "claim_epoch": task["claim_epoch"], "output": {"seen": True}}
+        assert server.post(f"/workers/tasks/{task['id']}/complete", report).status_code == 200
+        assert server.outputs(instance) == made
+        assert server.get(f"/instances/{instance}/replay").json()["identical"] is True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.web.house import step
+from tests.integration.web.house import house, step
 
 WAITING = {"type": "wait", "id": "w", "signal": "go"}
 
@@ -199,3 +199,18 @@ def test_wrong_blocks_are_refused_and_none_is_put_in(server, waiting, body, stat
     server.signal(waiting, "go")
     server.settle(waiting)
     assert [block for block, _ in server.outputs(waiting)] == ["w", "after"]
+
+
+@pytest.mark.req("SEQ-OPS-1", "SEQ-HND-3")
+def test_blocks_of_workers_are_put_in_where_workers_are_let_in(server, waiting, tmp_path):
+    body = {"blocks": [step("x", "somebody")]}
+    refused = server.post(f"/instances/{waiting}/inject-blocks", body)
+    assert (refused.status_code, refused.json()["code"]) == (400, "handler.unknown")
+    with house(tmp_path / "s.db", workers=True) as other:
+        instance = other.instance(other.sequence(WAITING))
+        other.settle(instance, "waiting")
+        assert other.post(f"/instances/{instance}/inject-blocks", body).status_code == 200
+        other.signal(instance, "go")
+        poll = {"handler_name": "somebody", "worker_id": "w1"}
+        (task,) = other.post("/workers/tasks/poll?wait=5", poll).json()
+        assert task["block_id"] == "x"

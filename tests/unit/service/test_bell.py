@@ -192,6 +192,28 @@ def test_a_long_poll_that_hears_nothing_ends_when_its_time_is_over():
     asyncio.run(story())
 
 
+def test_a_long_poll_ends_when_it_is_over_for_everybody_and_a_mere_rouse_ends_none():
+    async def story():
+        bell, ask, over = WorkBell(), Answers(NOTHING), []
+        waiting = [
+            asyncio.create_task(
+                long_poll(bell, REQUEST, ask, PATIENCE_S, lambda: 0, lambda: bool(over))
+            )
+            for _ in range(3)
+        ]
+        await all_listen(bell, waiting)
+        bell.rouse()
+        await until(lambda: ask.asked == 6)
+        assert bell.waiting() == 3
+        over.append(True)
+        bell.rouse()
+        assert await asyncio.gather(*waiting) == [NOTHING] * 3
+        assert await long_poll(bell, REQUEST, ask, PATIENCE_S, lambda: 0, lambda: True) == NOTHING
+        assert bell.waiting() == 0
+
+    asyncio.run(story())
+
+
 def test_a_long_poll_wakes_by_itself_when_an_item_can_be_had():
     async def story():
         bell, ask = WorkBell(), Answers(Polled(next_ms=5), FOUND)

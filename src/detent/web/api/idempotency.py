@@ -98,10 +98,13 @@ def _key(request: Request) -> str:
 
 
 def _with_body(request: Request, body: bytes) -> Request:
-    """The request, its body there to be read once more."""
+    """The request, its body there to be read once more; then whatever comes behind it."""
+    left = [body]
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+        if not left:
+            return await request.receive()
+        return {"type": "http.request", "body": left.pop(), "more_body": False}
 
     return Request(request.scope, receive)
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from detent.kernel.budget import EXCEEDED
 from detent.kernel.spill import unpack
 from detent.kernel.survey import next_due
-from detent.model.inputs import Started, decode_input
 from detent.model.limits import AUDIT_SHOWN
 from detent.model.snapshot import Frame, Snapshot, decode_snapshot
 from detent.service.histories import newest_entries
 from detent.service.instances import SequenceIds
-from detent.service.reading import timing_of
+from detent.service.reading import snapshot_or_start, timing_of
 from detent.service.sessions import session_of
 from detent.service.starting import PRIORITIES
 from detent.web.api.reply import instant
@@ -37,7 +34,7 @@ def shown(store: Store, rows: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     for row in rows:
         found = loaded.get(row.id)
         if found is None or found.body is None:
-            snapshot = _unborn(store, row)
+            snapshot = snapshot_or_start(store, row)
         else:
             snapshot = decode_snapshot(found.body)
             if snapshot.blobs:
@@ -69,24 +66,6 @@ def _told(entry: AuditEntry) -> dict[str, Any]:
     """What an entry tells beside its place, but for what stands among the outputs."""
     detail = entry.detail if isinstance(entry.detail, dict) else {}
     return {name: value for name, value in detail.items() if name not in ("in", "output")}
-
-
-def _unborn(store: Store, row: InstanceRow) -> Snapshot:
-    """What an instance will be when a writer takes its start in."""
-    snapshot = Snapshot(id=row.id, created=row.created)
-    body = store.waiting_start(row.id)
-    told = decode_input(body) if body is not None else None
-    if isinstance(told, Started):
-        snapshot.timezone = told.timezone
-        snapshot.data = msgspec.to_builtins(told.data)
-        snapshot.config = msgspec.to_builtins(told.config)
-        snapshot.metadata = msgspec.to_builtins(told.metadata)
-        snapshot.dry_run = told.dry_run
-        snapshot.auto_approve = told.auto_approve
-        snapshot.budget = told.budget
-        if told.concurrency_key is not None:
-            snapshot.concurrency = {"key": told.concurrency_key, "max": told.max_concurrency}
-    return snapshot
 
 
 def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing) -> dict[str, Any]:

@@ -59,6 +59,7 @@ _STATUS: Final[dict[str, int]] = {
     "vault.broken": 500,
     "vault.key": 500,
     "engine.closed": 503,
+    "work.checkpoint": 409,
     "invariant.broken": 500,
 }
 _BY_REASON: Final[dict[str, int]] = {

@@ -31,6 +31,7 @@ from detent.web.api import (
     steering,
     templates,
     triggers,
+    workers,
 )
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ TABLES = (
     inbound.table,
     credentials.table,
     api_keys.table,
+    workers.table,
     openapi.table,
     docs_page.table,
 )
