@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from detent.bootstrap.engine import Engine
+    from detent.client.client import AsyncClient, Client
     from detent.definition import (
         a_b_split,
         for_each,
@@ -62,6 +63,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "detent.bootstrap.engine": "Engine",
+    "detent.client.client": "AsyncClient Client",
     "detent.definition": (
         "a_b_split for_each goto graph loop normalize parallel parse race retry route router "
         "saga saga_step scope sequence step sub_sequence try_catch variant wait"
@@ -79,7 +81,9 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 __all__ = [
     "Applied",
+    "AsyncClient",
     "Changes",
+    "Client",
     "Definition",
     "DefinitionError",
     "DetentError",

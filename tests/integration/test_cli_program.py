@@ -69,10 +69,10 @@ def test_the_traceback_is_there_for_those_who_ask(tmp_path):
 
 
 def test_an_unexpected_fault_is_told_as_ours_with_code_70(good, monkeypatch):
-    def broken(_file):
+    def broken(_file, **_how):
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr("detent.cli.definitions.load_definition", broken)
+    monkeypatch.setattr("detent.cli.sources.load_definition", broken)
     shown = detent("definition", "show", good)
     assert shown.code == 70
     assert "ZeroDivisionError" in shown.err

@@ -76,7 +76,7 @@ def test_every_option_of_a_start_is_told(page):
 
 
 def test_every_public_name_stands_somewhere_in_the_reference(page):
-    pages = ("definitions", "step-options", "handlers", "engine", "errors")
+    pages = ("definitions", "step-options", "handlers", "engine", "client", "errors")
     text = "\n".join(map(page, pages)).replace("detent.", " ")
     assert unnamed(text, [name for name in detent.__all__ if name[0] != "_"]) == []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
 from detent.model.decision import Order, Verdict
-from detent.model.errors import CODES, DetentError, RequestError, StoreError
+from detent.model.errors import CODES, DetentError, error_of
 
 ANY = ""  # whoever listens to this is told of every instance
 
@@ -117,6 +117,4 @@ def raise_refusal(verdict: Verdict) -> Verdict:
     """The verdict, or its refusal as the error with the same code."""
     if verdict.ok:
         return verdict
-    area = verdict.code.partition(".")[0]
-    kind = StoreError if area in ("store", "clock") else RequestError
-    raise kind(verdict.code if verdict.code in CODES else "request.invalid", verdict.message)
+    raise error_of(verdict.code if verdict.code in CODES else "request.invalid", verdict.message)

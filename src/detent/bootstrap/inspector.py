@@ -21,6 +21,8 @@ from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.service import explaining, histories, proving
+from detent.service.gate_views import gated_tenants
+from detent.service.in_line import calls_of
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
 from detent.service.migrating import preview_migration
 from detent.store.sqlite import SqliteStore
@@ -66,6 +68,10 @@ class Inspector:
         """Instances that fit a filter."""
         return self.look(lambda store: list_instances(store, page or Page(), tenant))
 
+    def calls(self, instances: Sequence[str], *, tenant: str | None = None) -> dict[str, int]:
+        """When their gate calls those that stand in line there, as epoch milliseconds."""
+        return self.look(lambda store: calls_of(store, instances, tenant))
+
     def tree(self, instance: str, *, tenant: str | None = None) -> Tree:
         """The execution tree."""
         return self.look(lambda store: histories.instance_tree(store, instance, tenant))
@@ -98,13 +104,23 @@ class Inspector:
         """Why an instance stands still, and when it can move."""
         return self.look(lambda store: explaining.explain_instance(store, instance, tenant, tick))
 
-    def approvals(self, *, tenant: str | None = None) -> list[explaining.Approval]:
+    def approvals(
+        self, *, tenant: str | None = None, limit: int = 100
+    ) -> list[explaining.Approval]:
         """Questions that wait for a person."""
-        return self.look(lambda store: explaining.approvals(store, tenant))
+        return self.look(lambda store: explaining.approvals(store, tenant, limit=limit))
 
-    def doubts(self, instance: str = "", *, tenant: str | None = None) -> list[explaining.OpenCall]:
+    def doubts(
+        self, instance: str = "", *, tenant: str | None = None, limit: int = 100
+    ) -> list[explaining.OpenCall]:
         """Effects that need reconciliation or a person."""
-        return self.look(lambda store: explaining.doubts(store, tenant, instance=instance))
+        return self.look(
+            lambda store: explaining.doubts(store, tenant, instance=instance, limit=limit)
+        )
+
+    def gated_tenants(self, *, tenant: str | None = None) -> list[str]:
+        """The tenants that have limits or pools."""
+        return self.look(lambda store: gated_tenants(store) if tenant is None else [tenant])
 
     def preview_migration(
         self, instance: str, definition: Definition | str, *, tenant: str | None = None

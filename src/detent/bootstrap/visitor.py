@@ -43,6 +43,7 @@ from detent.service.catalogue import (
 )
 from detent.service.gates import SYSTEM
 from detent.service.proving import fork_submission
+from detent.service.publishing import deploy_definition
 from detent.service.reading import find_instance
 from detent.service.sending import Verb
 from detent.service.starting import (
@@ -192,6 +193,13 @@ class Visitor:
         self._row(instance)
         asked = self._fresh_id() if id is None else id
         return self._ask(sending.command_submission(instance, verb, args, asked, 0), asked)
+
+    def deploy(
+        self, definition: Definition, *, tenant: str = "default", namespace: str = "default"
+    ) -> str:
+        """Store a definition version and return its hash; running instances keep theirs."""
+        place = (tenant, namespace)
+        return deploy_definition(self._store, definition, place, self._clock.wall_ms()).hash
 
     def _configure(self, instance: str, verb: str, args: Any, id: str | None = None) -> Verdict:
         """Ask one of the engine's own instances for a change; the verdict of its block."""

@@ -10,11 +10,12 @@ import click
 import msgspec
 from msgspec import to_builtins
 
+from detent.bootstrap.onlooker import Onlooker
 from detent.bootstrap.report import audit_pdf
 from detent.bootstrap.signing import PUBLIC_SUFFIX, read_check, signer_of, write_keys
 from detent.cli import exits
 from detent.cli.invocation import SEAL_KEY, Invocation, pass_invocation, shared
-from detent.cli.reader import Reader, reading
+from detent.cli.reader import Reader, reading, reading_file
 from detent.cli.screen import Cell, Screen
 from detent.cli.shown import plural
 from detent.cli.sources import read_file
@@ -22,7 +23,7 @@ from detent.kernel.anchor import Anchor, read_anchor
 from detent.kernel.verify import Verification
 from detent.model.errors import StoreError
 from detent.ports.store import Page
-from detent.service.histories import export_audit
+from detent.service.histories import audit_lines, export_audit
 from detent.service.proving import make_anchor, verify_store
 
 _PAGE = 500
@@ -48,7 +49,7 @@ def verify(options: Invocation, anchor: str | None, public_key: tuple[str, ...])
     """Check every stored byte that the chain covers; exit code 1 if it is broken."""
     kept: Anchor | None = None if anchor is None else read_anchor(read_file(anchor))
     check = read_check(public_key) if public_key else None
-    with reading(options) as reader:
+    with reading_file(options) as reader:
         found = verify_store(reader.store, kept, check)
         options.emit(
             to_builtins(found),
@@ -66,7 +67,7 @@ def export(options: Invocation, instance_id: str | None, target: str | None) -> 
     """Write the journal of one instance, or of all, as JSON lines."""
     with reading(options) as reader:
         ids = [instance_id] if instance_id else _every_instance(reader)
-        lines = (line for each in ids for line in export_audit(reader.store, each, reader.tenant))
+        lines = (line for each in ids for line in _lines(reader, each))
         count = _write(lines, target)
     if target is not None:
         options.emit(
@@ -82,7 +83,7 @@ def export(options: Invocation, instance_id: str | None, target: str | None) -> 
 @pass_invocation
 def report(options: Invocation, instance_id: str, target: str) -> None:
     """Write the audit of one instance as a PDF with its timeline and the chain's verification."""
-    with reading(options) as reader:
+    with reading_file(options) as reader:
         count = _write([audit_pdf(reader.store, instance_id, reader.tenant)], target)
     options.emit(
         {"file": target, "parts": count},
@@ -103,7 +104,7 @@ def report(options: Invocation, instance_id: str, target: str) -> None:
 def anchor(options: Invocation, target: str | None, key: str | None) -> None:
     """Write the heads of all chains; keep them where nobody can change them with the store."""
     signer = signer_of(key or None)
-    with reading(options) as reader:
+    with reading_file(options) as reader:
         made = make_anchor(reader.store, signer)
     body = msgspec.json.format(msgspec.json.encode(made), indent=2)
     _write([body + b"\n"], target)
@@ -175,12 +176,32 @@ def _anchor_signature(found: Verification) -> str:
     return f"signed by {told.anchor}" + ("" if told.checked else "; not checked")
 
 
+def _lines(reader: Reader, instance_id: str) -> Iterator[bytes]:
+    if isinstance(reader.views, Onlooker):  # row by row, however long the journal is
+        return export_audit(reader.store, instance_id, reader.tenant)
+    views = reader.views.inspect
+    about = views.show(instance_id, tenant=reader.tenant).summary
+    return audit_lines(about, views.audit(instance_id, tenant=reader.tenant), reader.ms_of)
+
+
 def _every_instance(reader: Reader) -> Iterator[str]:
     page = Page(tenant=reader.tenant or "", limit=_PAGE)
+    if not isinstance(reader.views, Onlooker):
+        yield from _every_one_there(reader, page)
+        return
     while rows := reader.store.instances(page):
         for row in rows:
             yield row.id
         page = page._replace(after=rows[-1].n)
+
+
+def _every_one_there(reader: Reader, page: Page) -> Iterator[str]:
+    """A server shows the instances of its users, not the engine's own."""
+    further: int | None = 0
+    while further is not None:
+        listing = reader.views.inspect.instances(page._replace(after=further), tenant=reader.tenant)
+        yield from (each.id for each in listing.items)
+        further = listing.next
 
 
 def _write(lines: Iterable[bytes], target: str | None) -> int:

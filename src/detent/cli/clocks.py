@@ -21,6 +21,7 @@ def clock() -> None:
 @pass_invocation
 def accept(options: Invocation) -> None:
     """Say that the present time is right, so that an engine that holds with clock.jump goes on."""
+    options.needs_file()
     with Visitor(options.db) as visitor:
         jump_ms = visitor.accept_clock()
     options.emit(

@@ -8,7 +8,6 @@ from typing import Any, get_args
 import click
 from msgspec import to_builtins
 
-from detent.bootstrap.owners import living_owner
 from detent.calendar import local_of
 from detent.cli import values
 from detent.cli.doors import HOST, asking
@@ -16,13 +15,12 @@ from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table
 from detent.cli.shown import one_line
-from detent.cli.sources import json_value
-from detent.cli.steering import named_definition
+from detent.cli.sources import json_value, named_definition
 from detent.cli.times import local, relative
 from detent.kernel.cron import Missed, Overlap
 from detent.model import limits
 from detent.model.definition import Definition
-from detent.service.crons import CronView, list_crons, show_cron, upcoming_fires
+from detent.service.crons import CronView, upcoming_fires
 from detent.service.starting import PRIORITIES
 
 TENANT = "default"
@@ -97,7 +95,7 @@ def create(options: Invocation, definition: str, expr: str, **given: Any) -> Non
 def list_(options: Invocation, limit: int) -> None:
     """List schedules, the oldest first."""
     with reading(options) as reader:
-        found = list_crons(reader.store, reader.tenant, limit)
+        found = tuple(reader.views.crons.list(tenant=reader.tenant, limit=limit))
         shown = {"crons": [to_builtins(each) for each in found]}
 
         def show(screen: Screen) -> None:
@@ -115,7 +113,7 @@ def list_(options: Invocation, limit: int) -> None:
 def show(options: Invocation, cron_id: str) -> None:
     """Show one schedule and what has become of it."""
     with reading(options) as reader:
-        found = show_cron(reader.store, cron_id, reader.tenant)
+        found = reader.views.crons.show(cron_id, tenant=reader.tenant)
 
         def tell(screen: Screen) -> None:
             screen.facts(_facts(reader, found))
@@ -192,7 +190,7 @@ def delete(options: Invocation, cron_id: str) -> None:
 def next_(options: Invocation, cron_id: str, count: int) -> None:
     """Show the next times at which it fires."""
     with reading(options) as reader:
-        found = show_cron(reader.store, cron_id, reader.tenant)
+        found = reader.views.crons.show(cron_id, tenant=reader.tenant)
         fires = upcoming_fires(found.cron_expr, found.timezone, count, reader.now_ms)
 
     def show(screen: Screen) -> None:
@@ -242,7 +240,7 @@ def _table(reader: Reader, found: tuple[CronView, ...]) -> Table:
 
 def _say_unowned(screen: Screen, reader: Reader) -> None:
     """Nothing fires by itself: say so where no engine runs."""
-    if reader.store.meta().clock == "wall" and living_owner(reader.store) is None:
+    if reader.clock.clock == "wall" and not reader.views.owned():
         screen.line()
         screen.line(Cell(f"nobody runs this store, so nothing fires: {HOST} does", "yellow"))
 

@@ -1,4 +1,4 @@
-"""`detent definition`: check, show and compare definitions; no store is needed."""
+"""`detent definition`: check, compare, store and show definitions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from detent.cli import exits
 from detent.cli.block_tree import definition_tree
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.screen import Cell, Screen, Table
-from detent.cli.sources import load_definition, load_definitions, load_module, read_raw
+from detent.cli.sources import (
+    load_definition,
+    load_definitions,
+    load_module,
+    named_definition,
+    read_raw,
+)
 from detent.definition import diff as compare
 from detent.definition import to_wire, unknown_fields, warnings
 from detent.handlers import Registry
 from detent.kernel.builtin import MOVES
 from detent.model.errors import DefinitionError, Fault
+from detent.service.arguments import reference
+from detent.service.sequences import PAGE_MOST
+
+TENANT = "default"
 
 
 class Checked(Struct, kw_only=True):
@@ -41,7 +51,7 @@ class _Everything(frozenset[str]):
 @click.group()
 @shared
 def definition() -> None:
-    """Check, show and compare definitions."""
+    """Check, compare, store and show definitions."""
 
 
 @definition.command()
@@ -60,12 +70,20 @@ def validate(options: Invocation, files: tuple[str, ...], handlers: tuple[str, .
 
 
 @definition.command()
-@click.argument("file")
+@click.argument("file", metavar="FILE|NAME[@VERSION]")
+@click.option("--namespace", default="default", metavar="NAME", show_default=True)
 @shared
 @pass_invocation
-def show(options: Invocation, file: str) -> None:
-    """Show a definition as the engine reads it: its blocks, its hash."""
-    found = load_definition(file).definition
+def show(options: Invocation, file: str, namespace: str) -> None:
+    """Show a definition as the engine reads it, from a file or as it is stored."""
+    found = named_definition(file)
+    if isinstance(found, str):
+        from detent.cli.reader import reading  # checking a file needs no engine
+
+        with reading(options) as reader:
+            found = reader.views.definition(
+                *reference(found), tenant=reader.tenant, namespace=namespace
+            )
     shown = {"hash": found.hash, "definition": to_wire(found)}
     options.emit(shown, lambda screen: screen.tree(definition_tree(found)))
 
@@ -96,6 +114,55 @@ def diff(options: Invocation, before: str, after: str) -> int:
     )
     options.emit(shown, lambda screen: screen.table(table))
     return exits.NO if changes else exits.OK
+
+
+@definition.command()
+@click.argument("file")
+@click.option("--namespace", default="default", metavar="NAME", show_default=True)
+@shared
+@pass_invocation
+def deploy(options: Invocation, file: str, namespace: str) -> None:
+    """Store a definition, so that it can be started by its name; the same again changes nothing."""
+    found = load_definition(file, warn=True).definition
+    from detent.cli.doors import asking  # checking a file needs no engine
+
+    with asking(options, make=True) as door:
+        digest = door.deploy(found, tenant=options.tenant or TENANT, namespace=namespace)
+    name = f"{found.name}@{found.version}"
+    options.emit(
+        {"request": "deploy", "name": found.name, "version": found.version, "hash": digest},
+        lambda screen: screen.line(Cell("done  ", "green"), f"deploy {name}  {digest[:12]}"),
+    )
+
+
+@definition.command(name="list")
+@click.option("--namespace", metavar="NAME", help="Only this namespace.  [default: all]")
+@click.option("--limit", default=200, type=click.IntRange(1, PAGE_MOST), show_default=True)
+@shared
+@pass_invocation
+def list_(options: Invocation, namespace: str | None, limit: int) -> None:
+    """List stored definitions, by name and falling version."""
+    from detent.cli.reader import reading  # checking a file needs no engine
+
+    with reading(options) as reader:
+        found = reader.views.definitions(tenant=reader.tenant, namespace=namespace, limit=limit)
+    kept = ("id", "tenant_id", "namespace", "name", "version", "status", "deprecated", "created_at")
+    rows = [{name: each[name] for name in kept} for each in found]
+    table = Table(
+        columns=("definition", "tenant", "status", "id"),
+        rows=[
+            (
+                f"{each['name']}@{each['version']}",
+                f"{each['tenant_id']} / {each['namespace']}",
+                Cell("deprecated", "yellow") if each["deprecated"] else str(each["status"]),
+                str(each["id"]),
+            )
+            for each in rows
+        ],
+        whole=("definition", "id"),
+        empty="no definitions; store one with `detent definition deploy FILE`",
+    )
+    options.emit({"definitions": rows}, lambda screen: screen.table(table))
 
 
 def _known(handlers: tuple[str, ...]) -> frozenset[str]:

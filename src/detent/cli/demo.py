@@ -12,7 +12,6 @@ import click
 from msgspec import Struct
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.owners import logical_now_ms
 from detent.cli.demo_burst import run_burst
 from detent.cli.demo_limits import run_limits
 from detent.cli.demo_orders import HANDLERS, ORDER, People, orders
@@ -53,7 +52,7 @@ def demo(options: Invocation, count: int, keep: str | None, fast: bool) -> None:
     end everything that happened is proved and replayed.
     """
     with _place(keep) as path:
-        options.db = path
+        options.db, options.url = path, None
         report = _perform(options, count, paced=not fast and options.screen().terminal)
         if not options.json:
             _close(options.screen(), keep)
@@ -85,7 +84,7 @@ def _perform(options: Invocation, count: int, *, paced: bool) -> Report:
                 if paced:
                     time.sleep(max(0.0, next_at - time.perf_counter()))
         burst = run_burst(Path(options.db).with_name("burst.db"))
-        now = reader._replace(now_ms=logical_now_ms(reader.store))
+        now = reader.at_present()
         report = make_report(now, ids, Beside(burst=burst, limits=run_limits()), show.people)
         if not options.json:
             show_report(screen, now, report)

@@ -22,6 +22,7 @@ from detent.model.errors import StoreError
 @pass_invocation
 def doctor(options: Invocation, quick: bool) -> int:
     """Look for what is wrong with a store; exit code 5 if something fails."""
+    options.needs_file()
     found = list(_findings(options, quick=quick))
     failed = any(each.level == "fail" for each in found)
     shown = {"healthy": not failed, "findings": to_builtins(found)}

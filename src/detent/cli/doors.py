@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.making import open_or_create
@@ -15,12 +16,20 @@ from detent.bootstrap.visitor import Visitor
 from detent.cli.invocation import Invocation
 from detent.model.errors import RequestError
 
+if TYPE_CHECKING:
+    from detent.client.client import Client
+
+Door = Union[Engine, Visitor, "Client"]
 HOST = "`detent run --forever --handlers MODULE`"
 
 
 @contextmanager
-def asking(options: Invocation, *, make: bool = False) -> Iterator[Engine | Visitor]:
+def asking(options: Invocation, *, make: bool = False) -> Iterator[Door]:
     """Whoever can carry a change out; with `make`, on a new store where there is none."""
+    if options.url is not None:
+        with named_for_people(), options.client() as client:
+            yield client
+        return
     if make:
         _make_store(options.db)
     with named_for_people(), reach(options.db, seal_key=options.seal_key) as door:
@@ -42,6 +51,10 @@ def named_for_people() -> Iterator[None]:
                 error.code,
                 f"no handler is known for {names}; start an engine that has it first, "
                 f"such as {HOST}",
+            ) from None
+        if error.code == "request.tenant":
+            raise RequestError(
+                error.code, "the server wants to know the tenant; name it with --tenant"
             ) from None
         if error.code == "limit.unknown" and "?" not in error.message:
             raise RequestError(

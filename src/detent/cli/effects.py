@@ -15,7 +15,7 @@ from detent.cli.shown import one_line
 from detent.cli.sources import json_value
 from detent.cli.steering import door_to
 from detent.model.errors import RequestError
-from detent.service.explaining import OpenCall, doubts
+from detent.service.explaining import OpenCall
 
 _LIMIT = 10_000
 KEY_CHARS = 4  # fewer could name an effect that nobody meant
@@ -35,7 +35,7 @@ def effect() -> None:
 def list_(options: Invocation, instance: str, limit: int) -> None:
     """List effects in doubt, the oldest first."""
     with reading(options) as reader:
-        found = doubts(reader.store, reader.tenant, instance=instance, limit=limit)
+        found = reader.views.inspect.doubts(instance, tenant=reader.tenant, limit=limit)
         shown = {"effects": [_listed(reader, each) for each in found]}
         options.emit(shown, lambda screen: _show(screen, reader, found))
 
@@ -74,7 +74,7 @@ def resolve(options: Invocation, key: str, happened: str | None, **chosen: bool)
 def _find(reader: Reader, key: str) -> OpenCall:
     found = [
         each
-        for each in doubts(reader.store, reader.tenant, limit=_LIMIT)
+        for each in reader.views.inspect.doubts(tenant=reader.tenant, limit=_LIMIT)
         if each.effect.startswith(key)
     ]
     if len(found) == 1:

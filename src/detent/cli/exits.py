@@ -41,6 +41,7 @@ _NOT_FOUND = (
     "file.missing",
 )
 _OPERATOR = ("request.timeout",)
+_REFUSED = ("definition.conflict", "request.unauthorized", "request.forbidden")
 _NO = (
     "request.",
     "payload.",
@@ -59,7 +60,7 @@ def exit_code(error: DetentError) -> int:
         return BUG
     if error.code in _NOT_FOUND:
         return NOT_FOUND
-    if error.code == "definition.conflict":
+    if error.code in _REFUSED:
         return REFUSED
     if isinstance(error, DefinitionError | ExpressionError):
         return NO

@@ -52,8 +52,8 @@ def _listed(label: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
 
 def _heading(reader: Reader, found: Explanation, wait: WaitExplained) -> list[Cell]:
     if wait.kind == "cron":
-        row = reader.store.instance(found.instance)
-        return [Cell((row and row.key) or found.instance, "bold"), Cell("  schedule", "cyan")]
+        key = reader.views.inspect.show(found.instance).summary.key
+        return [Cell(key or found.instance, "bold"), Cell("  schedule", "cyan")]
     return [Cell(wait.node or "the instance", "bold"), Cell(f"  {wait.kind}", "cyan")]
 
 

@@ -18,10 +18,6 @@ from detent.cli.shown import one_line, plural
 from detent.cli.timeline_view import events_of, show_events
 from detent.cli.tree_view import tree_branch
 from detent.kernel.replay import FactChange, Replay
-from detent.service.explaining import explain_instance
-from detent.service.histories import instance_audit, instance_tree
-from detent.service.instances import show_instance
-from detent.service.proving import recompute_instance, replay_instance
 
 
 @click.command()
@@ -31,17 +27,17 @@ from detent.service.proving import recompute_instance, replay_instance
 def tree(options: Invocation, instance_id: str) -> None:
     """Show the execution tree: every block, and how it stands."""
     with reading(options) as reader:
-        instance_id = instance_or_schedule(reader, instance_id)
-        found = instance_tree(reader.store, instance_id, reader.tenant)
+        instance_id, views = instance_or_schedule(reader, instance_id), reader.views.inspect
+        found = views.tree(instance_id, tenant=reader.tenant)
         held = holding(reader, instance_id)
-        state = show_instance(reader.store, instance_id, reader.tenant).summary
+        state = views.show(instance_id, tenant=reader.tenant).summary
         shown = {"instance": instance_id, "state": state.state, **to_builtins(found)}
         title = [
             Cell(f"{state.name}@{state.version}", "bold"),
             Cell(f"  {instance_id}  ", "bright_black"),
             Cell(state.state, colour(state.state)),
         ]
-        ms = reader.store.meta().resolution_ms
+        ms = reader.clock.resolution_ms
         options.emit(
             shown,
             lambda screen: screen.tree(
@@ -58,8 +54,8 @@ def tree(options: Invocation, instance_id: str) -> None:
 def timeline(options: Invocation, instance_id: str, everything: bool) -> None:
     """Show what happened, in order."""
     with reading(options) as reader:
-        instance_id = instance_or_schedule(reader, instance_id)
-        entries = instance_audit(reader.store, instance_id, reader.tenant)
+        instance_id, views = instance_or_schedule(reader, instance_id), reader.views.inspect
+        entries = views.audit(instance_id, tenant=reader.tenant)
         events = events_of(entries, reader, everything=everything)
         shown = {"instance": instance_id, "events": [to_builtins(each) for each in events]}
         options.emit(shown, lambda screen: show_events(screen, events))
@@ -72,8 +68,8 @@ def timeline(options: Invocation, instance_id: str, everything: bool) -> None:
 def explain(options: Invocation, instance_id: str) -> None:
     """Say why an instance, or a schedule by its id, stands still, and what would move it."""
     with reading(options) as reader:
-        instance_id = instance_or_schedule(reader, instance_id)
-        found = explain_instance(reader.store, instance_id, reader.tenant)
+        instance_id, views = instance_or_schedule(reader, instance_id), reader.views.inspect
+        found = views.explain(instance_id, tenant=reader.tenant)
         options.emit(to_builtins(found), lambda screen: show_explanation(screen, reader, found))
 
 
@@ -85,9 +81,9 @@ def explain(options: Invocation, instance_id: str) -> None:
 def replay(options: Invocation, instance_id: str, recompute: bool) -> int:
     """Run an instance's record again and compare every byte; exit code 1 if something differs."""
     with reading(options) as reader:
-        instance_id = instance_or_schedule(reader, instance_id)
-        found = replay_instance(reader.store, instance_id, reader.tenant)
-        facts = recompute_instance(reader.store, instance_id, reader.tenant) if recompute else None
+        instance_id, views = instance_or_schedule(reader, instance_id), reader.views.inspect
+        found = views.replay(instance_id, tenant=reader.tenant)
+        facts = views.recompute(instance_id, tenant=reader.tenant) if recompute else None
         shown: dict[str, Any] = {"instance": instance_id, **to_builtins(found)}
         if facts is not None:
             shown["facts"] = to_builtins(facts)

@@ -17,13 +17,7 @@ from detent.cli.screen import Cell, Screen, Table
 from detent.cli.shown import one_line, pretty
 from detent.kernel.lifecycle import INSTANCE
 from detent.ports.store import Page
-from detent.service.instances import (
-    LIST_LIMIT,
-    InstanceSummary,
-    InstanceView,
-    list_instances,
-    show_instance,
-)
+from detent.service.instances import LIST_LIMIT, InstanceSummary, InstanceView
 
 _PRIORITIES = ("low", "normal", "high", "critical")
 
@@ -62,7 +56,7 @@ def list_(
 def show(options: Invocation, instance_id: str) -> None:
     """Show one instance: its state, its data, what went wrong."""
     with reading(options) as reader:
-        view = show_instance(reader.store, instance_id, reader.tenant)
+        view = reader.views.inspect.show(instance_id, tenant=reader.tenant)
         view = replace(view, summary=with_calls(reader, [view.summary])[0])
         options.emit(to_builtins(view), lambda screen: _show_view(screen, reader, view))
 
@@ -79,7 +73,7 @@ def _collect(
     further: int | None = page.after
     while further is not None and len(found) < page.limit:
         wanted = page._replace(after=further, limit=page.limit - len(found))
-        listing = list_instances(reader.store, wanted, reader.tenant)
+        listing = reader.views.inspect.instances(wanted, tenant=reader.tenant)
         found += [each for each in listing.items if _fits(each, definition)]
         further = listing.next
     return found, further

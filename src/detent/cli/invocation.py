@@ -1,4 +1,4 @@
-"""What every command is told: the store, the tenant and the form of the output.
+"""What every command is told: the store or server, the tenant and the form of the output.
 
 The options stand at the top (`detent --db x instance list`) and at every command (`detent instance
 list --db x`); the inner one counts.
@@ -10,13 +10,17 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 from msgspec import Struct
 
 from detent.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from detent.client.client import Client
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,8 +33,35 @@ class Invocation(Struct):
     """The options that all commands share, and the screen they print to."""
 
     db: str = DATABASE
+    url: str | None = None  # of a server; then `db` is not looked at
     tenant: str | None = None  # None: all tenants in lists, "default" for what is made
     output: str = "text"
+    said: list[str] = []  # of db and url, those that the command line names
+
+    def aim(self, name: str, value: str, *, said: bool) -> None:
+        """Take the store or the server; the command line counts more than the environment."""
+        other = "db" if name == "url" else "url"
+        if other in self.said:
+            if said:
+                raise click.UsageError("Give --db or --url, not both.")
+            return
+        if said:
+            self.said.append(name)
+            self.url = None
+        setattr(self, name, value)
+
+    def client(self) -> Client:
+        """A client of the server; its key is in the environment, where no list of processes is."""
+        from detent.client.client import Client  # loaded by who needs it
+
+        return Client(self.url, tenant=self.tenant)
+
+    def needs_file(self) -> None:
+        """Refuse a server: what comes now works on the store itself."""
+        if self.url is not None:
+            raise click.UsageError(
+                f"This works on the store itself, not through {self.url}: name its file with --db."
+            )
 
     @property
     def json(self) -> bool:
@@ -62,12 +93,12 @@ def write_json(value: Any) -> None:
 
 def shared(command: Command) -> Command:
     """Give a command the options that all commands share."""
-    return _with_options(command, environment=None)
+    return _with_options(command, at_top=False)
 
 
 def shared_at_top(command: Command) -> Command:
     """The same for `detent` itself, where the environment is looked at too."""
-    return _with_options(command, environment="DETENT_DB")
+    return _with_options(command, at_top=True)
 
 
 def invocation(context: click.Context) -> Invocation:
@@ -85,15 +116,23 @@ def pass_invocation(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _with_options(command: Command, environment: str | None) -> Command:
+def _with_options(command: Command, *, at_top: bool) -> Command:
     options = (
         click.option(
             "--db",
             metavar="PATH",
-            envvar=environment,
+            envvar="DETENT_DB" if at_top else None,
             expose_value=False,
-            callback=_remember("db"),
+            callback=_aim,
             help=f"The store.  [default: $DETENT_DB, else {DATABASE}]",
+        ),
+        click.option(
+            "--url",
+            metavar="URL",
+            envvar="DETENT_URL" if at_top else None,
+            expose_value=False,
+            callback=_aim,
+            help="A server instead of a store; its key is $DETENT_API_KEY.  [default: $DETENT_URL]",
         ),
         click.option(
             "--tenant",
@@ -114,6 +153,13 @@ def _with_options(command: Command, environment: str | None) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _aim(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value and parameter.name:
+        said = context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+        invocation(context).aim(parameter.name, value, said=said)
+    return value
 
 
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

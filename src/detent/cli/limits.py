@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -16,8 +16,7 @@ from detent.cli.reader import Reader, reading
 from detent.cli.screen import Cell, Screen, Table
 from detent.cli.times import local, relative, span
 from detent.model import limits
-from detent.ports.store import Store
-from detent.service.gate_views import LimitView, find_limit, gated_tenants, list_limits
+from detent.service.gate_views import LimitView
 
 TENANT = "default"
 METER = 10  # characters of a bar
@@ -35,7 +34,7 @@ def limit() -> None:
 def list_(options: Invocation) -> None:
     """List limits, by tenant and key."""
     with reading(options) as reader:
-        found = of_tenants(reader, list_limits)
+        found = of_tenants(reader, lambda whose: reader.views.limits.list(tenant=whose))
         shown = {"limits": [{"tenant": whose, **to_builtins(each)} for whose, each in found]}
         options.emit(shown, lambda screen: screen.table(_table(screen, reader, found)))
 
@@ -47,7 +46,7 @@ def list_(options: Invocation) -> None:
 def show(options: Invocation, key: str) -> None:
     """Show one limit."""
     with reading(options) as reader:
-        found = find_limit(reader.store, reader.tenant or TENANT, key, reader.now_ms)
+        found = reader.views.limits.show(key, tenant=reader.tenant or TENANT)
         options.emit(
             to_builtins(found),
             lambda screen: screen.table(_table(screen, reader, [(TENANT, found)])),
@@ -127,14 +126,10 @@ def delete(options: Invocation, key: str) -> None:
 View = TypeVar("View")
 
 
-def of_tenants(
-    reader: Reader, look: Callable[[Store, str, int], list[View]]
-) -> list[tuple[str, View]]:
+def of_tenants(reader: Reader, look: Callable[[str], Sequence[View]]) -> list[tuple[str, View]]:
     """What the tenant that was named has, or every one, with whose it is."""
-    tenants = gated_tenants(reader.store) if reader.tenant is None else [reader.tenant]
-    return [
-        (tenant, each) for tenant in tenants for each in look(reader.store, tenant, reader.now_ms)
-    ]
+    tenants = reader.views.inspect.gated_tenants(tenant=reader.tenant)
+    return [(tenant, each) for tenant in tenants for each in look(tenant)]
 
 
 def with_tenant(table: Table, tenants: list[str]) -> Table:

@@ -16,7 +16,7 @@ from detent.cli.reader import reading
 from detent.cli.screen import Cell, Screen, Table
 from detent.cli.shown import plural
 from detent.model import limits
-from detent.service.gate_views import PoolView, ResourceView, find_pool, list_pools
+from detent.service.gate_views import PoolView, ResourceView
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,7 +38,7 @@ def pool() -> None:
 def list_(options: Invocation) -> None:
     """List pools, by tenant and name."""
     with reading(options) as reader:
-        found = of_tenants(reader, list_pools)
+        found = of_tenants(reader, lambda whose: reader.views.pools.list(tenant=whose))
     table = Table(
         columns=("pool", "strategy", "resources", "used today", "of", "waiting"),
         rows=[
@@ -60,7 +60,7 @@ def list_(options: Invocation) -> None:
 def show(options: Invocation, name: str) -> None:
     """Show a pool: each resource, what it may do today, how far its warm-up is."""
     with reading(options) as reader:
-        found = find_pool(reader.store, reader.tenant or TENANT, name, reader.now_ms)
+        found = reader.views.pools.show(name, tenant=reader.tenant or TENANT)
     options.emit(to_builtins(found), lambda screen: _show(screen, found))
 
 

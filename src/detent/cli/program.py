@@ -21,7 +21,7 @@ COMMANDS = {
     "run": ("running", "run", "Start instances of a definition and watch them."),
     "serve": ("serving", "serve_command", "Serve the REST API on a store."),
     "worker": ("working", "worker", "Run handlers as an external worker of a server."),
-    "definition": ("definitions", "definition", "Check, show and compare definitions."),
+    "definition": ("definitions", "definition", "Check, compare, store and show definitions."),
     "instance": ("instances", "instance", "Look at instances, and steer them."),
     "effect": ("effects", "effect", "Effects in doubt, and what a person decides."),
     "limit": ("limits", "limit", "Set how often something may be done."),

@@ -1,32 +1,48 @@
-"""A store that a command looks at; reading works whoever owns it."""
+"""What a command looks at: a store, whoever owns it, or a server that runs elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from detent.bootstrap.owners import logical_now_ms, open_reader
+from detent.bootstrap.onlooker import Onlooker
+from detent.cli.doors import named_for_people
 from detent.cli.invocation import Invocation
 from detent.cli.times import instant, local, relative
 from detent.ports.store import Store
+from detent.service.clock import ClockView
+
+if TYPE_CHECKING:
+    from detent.client.client import Client
 
 
 class Reader(NamedTuple):
-    """An open store, whose instances to show, and its logical now."""
+    """The views of a store or a server, whose instances to show, and its clock."""
 
-    store: Store
+    views: Onlooker | Client
     tenant: str | None
-    now_ms: int
+    clock: ClockView
+
+    @property
+    def store(self) -> Store:
+        """The store itself, for a command that has asked for a file."""
+        if isinstance(self.views, Onlooker):
+            return self.views.store
+        raise TypeError("a command that reads a file was given a server")
+
+    @property
+    def now_ms(self) -> int:
+        """Logical now."""
+        return self.clock.now_ms
 
     def ms_of(self, tick: int) -> int:
         """A tick as epoch milliseconds."""
-        meta = self.store.meta()
-        return meta.epoch_ms + tick * meta.resolution_ms
+        return self.clock.ms_of(tick)
 
     def at_present(self) -> Reader:
-        """The same store at its logical now."""
-        return self._replace(now_ms=logical_now_ms(self.store))
+        """The same at its logical now."""
+        return self._replace(clock=self.views.clock())
 
     def instant(self, ms: int | None) -> str:
         """An instant with its distance from now."""
@@ -47,9 +63,18 @@ class Reader(NamedTuple):
 
 @contextmanager
 def reading(options: Invocation) -> Iterator[Reader]:
-    """Open the store of a command for reading."""
-    store = open_reader(options.db)
-    try:
-        yield Reader(store, options.tenant, logical_now_ms(store))
-    finally:
-        store.close()
+    """Look at the server that a command names, else at its store."""
+    if options.url is None:
+        with Onlooker(options.db) as views:
+            yield Reader(views, options.tenant, views.clock())
+        return
+    with named_for_people(), options.client() as client:
+        yield Reader(client, options.tenant, client.clock())
+
+
+@contextmanager
+def reading_file(options: Invocation) -> Iterator[Reader]:
+    """Look at the store of a command that needs the file itself."""
+    options.needs_file()
+    with reading(options) as reader:
+        yield reader

@@ -76,6 +76,7 @@ def run(options: Invocation, file: str | None, **given: Any) -> int:
 
     Stopping loses nothing; the next run goes on where this one stood.
     """
+    options.needs_file()
     _check(file, given)
     source = None if file is None else load_definition(file, warn=True)
     data = None if given["data"] is None else json_value(given["data"], "--data")

@@ -38,6 +38,8 @@ def serve_command(options: Invocation, config: str | None, **flags: Any) -> int:
     Settings come from options, then DETENT_… variables, then detent.toml. Without DETENT_API_KEY it
     listens on this machine only.
     """
+    if "url" in options.said:
+        options.needs_file()
     if options.db != DATABASE:
         flags["db"] = options.db
     settings = load_settings(flags, os.environ, config)

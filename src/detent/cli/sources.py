@@ -51,6 +51,16 @@ def load_definition(file: str, *, warn: bool = False) -> Source:
     )
 
 
+def named_definition(to: str) -> Any:
+    """A definition from a file, or the name of a stored one."""
+    try:
+        return load_definition(to, warn=True).definition
+    except RequestError as error:
+        if error.code != "file.missing" or to.endswith((".py", ".json", ".yaml", ".yml")):
+            raise
+        return to
+
+
 def load_definitions(file: str) -> list[Definition]:
     """Every definition of a file."""
     path, name = _split(file)

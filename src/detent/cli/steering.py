@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.owners import living_owner
-from detent.bootstrap.reach import reach
 from detent.bootstrap.visitor import Visitor
 from detent.cli import exits
-from detent.cli.doors import HOST, named_for_people
+from detent.cli.doors import HOST, Door, asking, named_for_people
 from detent.cli.invocation import Invocation, pass_invocation, shared
 from detent.cli.palette import colour
 from detent.cli.reader import reading
 from detent.cli.screen import Cell, Screen
-from detent.cli.sources import json_value, load_definition
-from detent.model.errors import RequestError
-from detent.service.migrating import preview_migration
-from detent.service.reading import find_instance
+from detent.cli.sources import json_value, named_definition
 from detent.service.sending import Verb
 
-Door = Engine | Visitor
+if TYPE_CHECKING:
+    from detent.client.client import Client
 
 
 @contextmanager
 def door_to(options: Invocation, instance_id: str) -> Iterator[Door]:
     """Whoever can carry a request out, once the instance is known to be this tenant's."""
-    with reading(options) as reader:
-        find_instance(reader.store, instance_id, reader.tenant)
-    with reach(options.db, seal_key=options.seal_key) as door:
+    check_known(options, instance_id)
+    with asking(options) as door:
         yield door
+
+
+def check_known(options: Invocation, instance_id: str) -> None:
+    """Refuse an instance that is not there, or another tenant's."""
+    with reading(options) as reader:
+        reader.views.inspect.show(instance_id, tenant=reader.tenant)
 
 
 def carried_out_here(door: Door) -> bool:
@@ -72,10 +73,9 @@ def start(options: Invocation, definition: str, data: str | None, **given: Any) 
     """Start an instance, and leave it to the engine that runs on the store."""
     value = None if data is None else json_value(data, "--data")
     target = named_definition(definition)
-    with named_for_people(), Visitor(options.db) as visitor:
-        made = visitor.start(target, value, tenant=options.tenant or "default", **given)
-    with reading(options) as reader:
-        owned = living_owner(reader.store) is not None
+    with named_for_people(), _leaving(options) as door:
+        made = door.start(target, value, tenant=options.tenant or "default", **given)
+        owned = door.owned()
 
     def show(screen: Screen) -> None:
         screen.line(Cell("done  ", "green"), "start ", Cell(made, "bold"))
@@ -114,17 +114,17 @@ def signal(
 @pass_invocation
 def fork(options: Invocation, instance_id: str, *, data: str | None, **place: Any) -> None:
     """Start a new instance from the record of another; no effect is repeated."""
+    options.needs_file()
     seq, before = place["seq"], place["before"]
     if (seq is None) == (before is None):
         raise click.UsageError("Say where to fork: --at ROW or --before NODE.")
     changed = None if data is None else json_value(data, "--data")
-    with reading(options) as reader:
-        find_instance(reader.store, instance_id, reader.tenant)
+    check_known(options, instance_id)
     with Visitor(options.db) as visitor:
         made = visitor.fork(
             instance_id, seq=seq or 0, before=before or "", data=changed, dry_run=place["dry_run"]
         )
-    with reach(options.db, seal_key=options.seal_key) as door:
+    with asking(options) as door:
         _answer(options, door, instance_id, "fork", {"fork": made})
 
 
@@ -143,21 +143,44 @@ def migrate(
         raise click.UsageError("Say where to: --to FILE|NAME, or --undo.")
     if preview and to is not None:
         return _preview(options, instance_id, to)
-    args: dict[str, Any] = {"undo": True}
-    if to is not None:
-        with reading(options) as reader:  # before anything is stored for its tenant
-            find_instance(reader.store, instance_id, reader.tenant)
-        with named_for_people(), Visitor(options.db) as visitor:
-            args = {"to": visitor.target(instance_id, named_definition(to))}
-    with door_to(options, instance_id) as door:
-        door.command(instance_id, "migrate", args)
+    check_known(options, instance_id)  # before anything is stored for its tenant
+    with _migrating(options, instance_id, to) as door:
         _answer(options, door, instance_id, "migrate", {"to": to, "undo": undo})
     return None
 
 
+@contextmanager
+def _leaving(options: Invocation) -> Iterator[Visitor | Client]:
+    """Who leaves a start for whoever works on it: an engine of this process would not stay."""
+    with options.client() if options.url is not None else Visitor(options.db) as door:
+        yield door
+
+
+@contextmanager
+def _migrating(options: Invocation, instance_id: str, to: str | None) -> Iterator[Door]:
+    """Whoever has moved an instance to another version, or taken its last move back."""
+    if to is None:
+        with asking(options) as door:
+            door.migrate(instance_id, undo=True)
+            yield door
+        return
+    target: Any = named_definition(to)
+    if options.url is None:  # handlers count that were ever registered: a visitor knows them
+        with named_for_people(), Visitor(options.db) as visitor:
+            digest = visitor.target(instance_id, target)
+    with asking(options) as door:
+        if options.url is None:
+            door.command(instance_id, "migrate", {"to": digest})
+        else:
+            door.migrate(instance_id, target)
+        yield door
+
+
 def _preview(options: Invocation, instance_id: str, to: str) -> int:
     with reading(options) as reader:
-        problems = preview_migration(reader.store, instance_id, reader.tenant, named_definition(to))
+        problems = reader.views.inspect.preview_migration(
+            instance_id, named_definition(to), tenant=reader.tenant
+        )
 
     def show(screen: Any) -> None:
         for each in problems or ["it can be moved"]:
@@ -166,16 +189,6 @@ def _preview(options: Invocation, instance_id: str, to: str) -> int:
     shown = {"instance": instance_id, "to": to, "possible": not problems, "problems": problems}
     options.emit(shown, show)
     return exits.NO if problems else exits.OK
-
-
-def named_definition(to: str) -> Any:
-    """A definition from a file, or the name of a stored one."""
-    try:
-        return load_definition(to, warn=True).definition
-    except RequestError as error:
-        if error.code != "file.missing" or to.endswith((".py", ".json", ".yaml", ".yml")):
-            raise
-        return to
 
 
 def _answer(

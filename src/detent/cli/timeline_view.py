@@ -58,7 +58,7 @@ def events_of(entries: Iterable[AuditEntry], reader: Reader, *, everything: bool
     """The entries as events, counted from the first one."""
     kept = list(entries)
     first = kept[0].tick if kept else 0
-    ms = reader.store.meta().resolution_ms
+    ms = reader.clock.resolution_ms
     applied: dict[str, Any] = {}
     events: list[Event] = []
     for each in kept:

@@ -129,6 +129,8 @@ CODES: dict[str, str] = {
     "vault.broken": "A sealed secret was damaged, or moved from where it was sealed.",
     "vault.key": "The vault's key is not 32 bytes as hex or base64, nor a file that holds one.",
     "clock.jump": "The wall clock moved too far; accept it with `detent clock accept`.",
+    "server.unreachable": "The server cannot be reached, or went away before it had answered.",
+    "server.answer": "What answered is no Detent server, or one of another release; check the URL.",
     "server.exposed": "Without an API key the server listens on its own machine only.",
     "server.address": "The server cannot listen on that address.",
     "audit.broken": "The chain is not intact; the first broken entry is named.",
@@ -203,6 +205,25 @@ class InvariantViolation(DetentError):
 
     def __init__(self, message: str) -> None:
         super().__init__("invariant.broken", message)
+
+
+_OPERATOR = ("store", "clock", "server", "vault", "audit")
+
+
+def error_of(code: str, message: str, details: dict[str, Any] | None = None) -> DetentError:
+    """The error of a code that came from elsewhere, of the class that is raised here."""
+    told, area = details or {}, code.partition(".")[0]
+    if code == "invariant.broken":
+        return InvariantViolation(message)
+    kind: type[DetentError] = RequestError
+    if area == "definition" and "faults" in told:
+        kind = DefinitionError
+    elif area == "expression":
+        kind = ExpressionError
+    elif area in _OPERATOR:
+        kind = StoreError
+    made: DetentError = _rebuild(kind, code, message, told)
+    return made
 
 
 def invariant(condition: object, sentence: str) -> None:

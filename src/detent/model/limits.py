@@ -223,6 +223,8 @@ PARTITIONS_MOST = 1_024
 SEAL_EVERY_TURNS = 1_000
 KEY_FILE_BYTES = 16 * 1024
 ASK_TIMEOUT_MS = 30_000
+IDS_AT_ONCE = 100  # in the query of one request
+LONG_POLL_MS = 20_000  # a request that waits for a state is answered by then
 MAX_CLOCK_JUMP_MS = 7 * 86_400_000
 
 # dispatcher
@@ -247,3 +249,11 @@ VERIFY_PAGE = 1_000  # journal rows at once; larger pages leave the cache and ar
 
 # concurrency keys
 CONCURRENCY = 1_000_000
+
+# client
+CLIENT_TIMEOUT_MS = 40_000  # longer than an engine takes to say that it cannot answer
+CLIENT_ATTEMPTS = 5  # of a request that cannot have been carried out twice
+CLIENT_BACKOFF_MS = 100  # before the second attempt; doubled before each further one
+CLIENT_BACKOFF_MOST_MS = 5_000
+CLIENT_CONNECTIONS = 100  # kept by one client, also where many tasks use it at once
+CLIENT_SEQUENCES = 1_000  # whose ids a client remembers

@@ -45,7 +45,7 @@ OPENS: dict[str, tuple[str, ...]] = {
     "worker": ("/workers", "/handlers"),
     "device": ("/mobile",),
     "publisher": ("/releases", "/plugins", "/sequences"),
-    "approver": ("/approvals",),
+    "approver": ("/approvals", "/inspect/approvals"),
     "auditor": (),
 }
 _PREFIX = "/api/v1"

@@ -46,6 +46,11 @@ _OPTIONAL = ("warmup_start", "warmup_schedule")
 # the gate's instance -----------------------------------------------------------------------------
 
 
+def pool_id(tenant: str, name: str) -> str:
+    """What clients of the API know a pool by."""
+    return derived_id(tenant, "gate", f"pool:{name}")
+
+
 def gate_id(tenant: str) -> str:
     """The id of a tenant's gate."""
     check_text("tenant", tenant, limits.NAME_CHARS)
@@ -83,6 +88,13 @@ def gate_started(store: Store, tenant: str) -> bool:
 def check_first_change(verb: str, args: dict[str, Any], now_ms: int) -> None:
     """Refuse a change that a gate without any configuration would refuse."""
     change({}, verb, args, now_ms)
+
+
+def check_resource(args: dict[str, Any], now_ms: int) -> None:
+    """Refuse a resource that every pool would refuse; its pool may or may not be there."""
+    kv: dict[str, Any] = {}
+    change(kv, "pool.set", {"name": args["pool"], "strategy": "weighted"}, now_ms)
+    change(kv, "resource.set", args, now_ms)
 
 
 # arguments ---------------------------------------------------------------------------------------

@@ -26,11 +26,12 @@ from detent.service.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from detent.kernel.debug import Context
     from detent.kernel.views import AuditEntry, OutputRow, Timeline
     from detent.ports.store import InstanceRow, Store
+    from detent.service.instances import InstanceSummary
 
 _encode = msgspec.json.Encoder().encode
 _SETTLED = ("applied", "failed", "skipped", "withdrawn")
@@ -131,19 +132,28 @@ def export_audit(store: Store, instance: str, tenant: str | None) -> Iterator[by
 
 
 def _lines(store: Store, row: InstanceRow) -> Iterator[bytes]:
-    timing = timing_of(store)
+    entries = views.audit(journal_of(store, row), StoredBlobs(store, row.id))
+    return audit_lines(row, entries, timing_of(store).ms_of)
+
+
+def audit_lines(
+    about: InstanceRow | InstanceSummary,
+    entries: Iterable[AuditEntry],
+    ms_of: Callable[[int], int],
+) -> Iterator[bytes]:
+    """Entries as JSON lines, after one about the instance; `ms_of` makes ticks instants."""
     yield _line(
         {
-            "instance": row.id,
-            "tenant": row.tenant,
-            "namespace": row.namespace,
-            "definition": row.definition,
-            "state": row.state,
+            "instance": about.id,
+            "tenant": about.tenant,
+            "namespace": about.namespace,
+            "definition": about.definition,
+            "state": about.state,
         }
     )
-    for entry in views.audit(journal_of(store, row), StoredBlobs(store, row.id)):
+    for entry in entries:
         plain = msgspec.to_builtins(entry)
-        plain["at_ms"] = timing.ms_of(entry.tick)
+        plain["at_ms"] = ms_of(entry.tick)
         yield _line(plain)
 
 

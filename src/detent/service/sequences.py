@@ -152,6 +152,13 @@ def deprecate_sequence(store: Store, id: str, tenant: str | None) -> None:
 def delete_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
     """Remove a sequence that no live instance runs; its ended ones stay in the record."""
     row = find_sequence(store, id, tenant)
+    check_idle(store, row)
+    store.delete_definition(id)
+    return row
+
+
+def check_idle(store: Store, row: DefinitionRow) -> None:
+    """Refuse a sequence that a live instance runs."""
     query = ListQuery(
         tenant=row.tenant,
         namespace=row.namespace,
@@ -165,8 +172,6 @@ def delete_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
             "definition.in_use",
             f"instance {alive[0].id} is {alive[0].state}; end the instances of this sequence first",
         )
-    store.delete_definition(id)
-    return row
 
 
 _REQUIRED = ("id", "tenant_id", "namespace", "created_at")

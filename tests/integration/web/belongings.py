@@ -86,9 +86,11 @@ def a_limit(owner):
 
 
 def a_pool(owner):
-    pool = owner.make("/pools", {"name": f"{MARK}-{uuid.uuid4().hex}"})["id"]
+    name = f"{MARK}-{uuid.uuid4().hex}"
+    pool = owner.make("/pools", {"name": name})["id"]
     resource = {"resource_key": MARK, "name": MARK}
-    return {"id": pool, "rid": owner.make(f"/pools/{pool}/resources", resource)["id"]}
+    rid = owner.make(f"/pools/{pool}/resources", resource)["id"]
+    return {"id": pool, "rid": rid, "name": name}
 
 
 def a_cron(owner):
@@ -188,6 +190,8 @@ KINDS = {
     "webhooks/deliveries": lambda _owner: {"id": str(uuid.uuid4())},
     "sequences": a_sequence,
     "instances": an_instance,
+    "inspect/instances": an_instance,
+    "inspect/crons": a_cron,
     "rate-limits": a_limit,
     "pools": a_pool,
     "cron": a_cron,
@@ -213,6 +217,8 @@ VIEWS = {
         "/instances/{id}/checkpoints",
         "/instances/{id}/audit?all=true",
     ],
+    "inspect/instances": ["/inspect/instances/{id}"],
+    "inspect/crons": ["/inspect/crons/{id}"],
     "rate-limits": ["/rate-limits/{key}"],
     "pools": ["/pools/{id}", "/pools/{id}/resources"],
     "cron": ["/cron/{id}"],
@@ -228,6 +234,7 @@ VIEWS = {
 FIELDS = {
     "tenant_id": lambda owner: owner.tenant,
     "sequence_id": lambda owner: owner.have("sequences")["id"],
+    "target_sequence_id": lambda owner: owner.have("sequences")["id"],
     "sequence_name": lambda owner: owner.have("sequences")["name"],
     "session_id": lambda owner: owner.have("sessions")["id"],
     "instance_id": lambda owner: owner.have("instances")["id"],

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from detent.model.errors import RequestError
 from detent.model.ids import derived_id
+from detent.model.limits import KEY_CHARS
+from detent.service.arguments import check_text
 from detent.service.inbound import PeerRates
 from detent.web.api.known import KnownSequences
 from detent.web.api.known_keys import KnownKeys
@@ -114,3 +116,12 @@ class Call:
             return self.desk.fresh_id()
         self._ids += 1
         return derived_id(self.tenant or "", "request", f"{self.id_seed}:{self._ids}")
+
+    def own_id(self, instance: str, chosen: str | None) -> str:
+        """The id of an input: a fresh one, or one that only this tenant can use again."""
+        if chosen is None:
+            return self.fresh_id()
+        check_text("id", chosen, KEY_CHARS)
+        if self.tenant is None:
+            return chosen
+        return derived_id(self.tenant, "signal", f"{instance}:{chosen}")

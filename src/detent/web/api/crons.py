@@ -13,6 +13,7 @@ from detent.service.arguments import invalid
 from detent.service.crons import show_cron
 from detent.service.instances import SequenceIds
 from detent.web.api.call import Call
+from detent.web.api.instances import Priority
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
 
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 table = Table("cron")
 
 FIRES_MOST = 50
+
+_WORDS = {
+    "timezone": "timezone",
+    "metadata": "metadata",
+    "enabled": "enabled",
+    "overlap_policy": "overlap",
+    "missed_policy": "missed",
+    "missed_limit": "missed_limit",
+    "priority": "priority",
+    "data": "data",
+    "config": "config",
+}
 
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_previous"]
 Missed = Literal["one", "all", "none"]
@@ -40,10 +53,23 @@ class NewCron(Struct):
     enabled: bool = True
     overlap_policy: Overlap = "allow"
     missed_policy: Missed = "one"
+    missed_limit: int | UnsetType = UNSET
+    priority: Priority = "Normal"
+    data: Any = None
+    config: Any = None
+    id: str | None = None  # an id of the caller's own
+    follow: bool = False  # start the highest version of the name at each fire, not this one
 
 
 class CronChange(Struct):
     """What to change of a schedule; the rest stays."""
+
+    sequence_id: str | UnsetType = UNSET
+    follow: bool = False
+    missed_limit: int | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    data: Any = UNSET
+    config: Any = UNSET
 
     cron_expr: str | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
@@ -87,20 +113,12 @@ async def create(call: Call, body: NewCron) -> Response:
     known = await call.sequences.get(body.sequence_id, None)
     if known.row.tenant != tenant:
         raise RequestError("request.forbidden", "the sequence is another tenant's")
-    id = call.fresh_id()
+    id = call.fresh_id() if body.id is None else body.id
+    target = known.definition.name if body.follow else known.definition
+    place = {"tenant": tenant, "namespace": known.row.namespace}
+    options = _said(body)
     made = await call.desk.verb(
-        lambda verbs: verbs.crons.create(
-            known.definition,
-            body.cron_expr,
-            id=id,
-            tenant=tenant,
-            namespace=known.row.namespace,
-            timezone=body.timezone,
-            overlap=body.overlap_policy,
-            missed=body.missed_policy,
-            metadata=body.metadata,
-            enabled=body.enabled,
-        )
+        lambda verbs: verbs.crons.create(target, body.cron_expr, id=id, **place, **options)
     )
     return json_reply(CronMade(made.id, instant(made.next_fire_ms)), 201)
 
@@ -125,14 +143,13 @@ async def show(call: Call) -> Response:
 @table.route("PUT", "/cron/{id}", takes=CronChange, gives={200: Any})
 async def change(call: Call, body: CronChange) -> Response:
     """Change a schedule; its next fire is counted from now."""
-    words = {"cron_expr": "expr", "overlap_policy": "overlap", "missed_policy": "missed"}
-    changes = {
-        words.get(name, name): getattr(body, name)
-        for name in body.__struct_fields__
-        if getattr(body, name) is not UNSET
-    }
+    changes, target = _said(body), None
+    if body.cron_expr is not UNSET:
+        changes["expr"] = body.cron_expr
+    if body.sequence_id is not UNSET:
+        target = await _target(call, body.sequence_id, follow=body.follow)
     found = await call.desk.verb(
-        lambda verbs: verbs.crons.update(call.path["id"], tenant=call.tenant, **changes)
+        lambda verbs: verbs.crons.update(call.path["id"], target, tenant=call.tenant, **changes)
     )
     made = await call.desk.look(lambda store: _wires(store, [found]))
     return json_reply(made[0])
@@ -154,6 +171,24 @@ async def next_fires(call: Call) -> Response:
     view = await call.desk.look(lambda store: show_cron(store, id, call.tenant))
     found = await call.desk.verb(lambda v: v.crons.next_fires(id, n, tenant=call.tenant))
     return json_reply(Fires(view.timezone, [_rfc(each) for each in found]))
+
+
+async def _target(call: Call, sequence: str, *, follow: bool) -> Any:
+    """What a schedule is to start from now on: one version, or its name."""
+    now = await call.desk.look(lambda store: show_cron(store, call.path["id"], call.tenant))
+    known = await call.sequences.get(sequence, None)
+    if (known.row.tenant, known.row.namespace) != (now.tenant, now.namespace):
+        raise RequestError("request.forbidden", "the sequence is of another tenant or namespace")
+    return known.definition.name if follow else known.definition
+
+
+def _said(body: NewCron | CronChange) -> dict[str, Any]:
+    """The options that a body names, in the words of the verbs."""
+    return {
+        word: getattr(body, name)
+        for name, word in _WORDS.items()
+        if getattr(body, name) is not UNSET
+    }
 
 
 def _rfc(at: dt.datetime) -> str | None:

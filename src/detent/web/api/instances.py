@@ -14,7 +14,7 @@ from detent.model import limits
 from detent.model.errors import RequestError
 from detent.ports.listing import ListQuery
 from detent.ports.store import NewArrival
-from detent.service.arguments import invalid
+from detent.service.arguments import invalid, span_ms
 from detent.service.reading import find_instance
 from detent.service.sequences import find_sequence
 from detent.service.starting import StartRequest, check_handlers, start_submission
@@ -64,6 +64,7 @@ class NewInstance(Struct):
     metadata: Any = None
     context: Context = field(default_factory=Context)
     next_fire_at: dt.datetime | None = None
+    start_in_ms: int | None = None  # counted by the engine's clock, instead of an instant
     concurrency_key: str | None = None
     max_concurrency: int | None = None
     idempotency_key: str | None = None
@@ -86,10 +87,17 @@ class Started(Struct, omit_defaults=True):
     deduplicated: bool = False
 
 
-class Count(Struct):
-    """How many."""
+class Count(Struct, omit_defaults=True):
+    """How many; with their ids where these were asked for."""
 
     count: int
+    ids: list[str] = []
+
+
+class BatchQuery(Struct):
+    """Whether to tell the ids of what was started."""
+
+    ids: bool = False
 
 
 class ListInstances(Struct):
@@ -108,14 +116,18 @@ async def create(call: Call, body: NewInstance) -> Response:
     """Start an instance; a known idempotency key gives the first one's id."""
     made = await _submission(call, body, foreign="unknown")
     joined = await _join(call, [(body, made)])
-    verdict = await call.desk.ask(lambda ack: replace(made, ack=ack))
+    # under an Idempotency-Key a start that comes again is known by its own id
+    id = f"start:{made.instance}" if call.id_seed else made.id
+    verdict = await call.desk.ask(lambda ack: replace(made, ack=ack, id=id))
     for tenant, session in joined:
         await sessions.catch_up(call, tenant, session)
     known = isinstance(verdict.result, dict) and verdict.result.get("deduplicated", False)
     return json_reply(Started(made.instance, known), 200 if known else 201)
 
 
-@table.route("POST", "/instances/batch", takes=Batch, gives={201: Count, 200: Count})
+@table.route(
+    "POST", "/instances/batch", takes=Batch, query=BatchQuery, gives={201: Count, 200: Count}
+)
 async def create_many(call: Call, body: Batch) -> Response:
     """Start many instances, all or none."""
     if not body.instances:
@@ -130,7 +142,8 @@ async def create_many(call: Call, body: Batch) -> Response:
     await call.desk.leave([_arrival(call, made) for _item, made in starts])
     for tenant, session in joined:
         await sessions.catch_up(call, tenant, session)
-    return json_reply(Count(len(starts)), 201)
+    told = [made.instance for _item, made in starts] if call.query.ids else []
+    return json_reply(Count(len(starts), told), 201)
 
 
 @table.route("GET", "/instances", query=ListInstances, gives={200: Page})
@@ -259,7 +272,7 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
         namespace=body.namespace,
         priority=body.priority,
         timezone=body.timezone,
-        at=aware(body.next_fire_at),
+        at=_begins(body),
         dry_run=body.dry_run,
         auto_approve=body.dry_run_auto_approve,
         concurrency_key=body.concurrency_key,
@@ -268,3 +281,13 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
     )
     moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
     return start_submission(known.definition, request, moment, 0)
+
+
+def _begins(body: NewInstance) -> dt.datetime | dt.timedelta | None:
+    """When it begins; a timestamp without an offset is in UTC."""
+    at, span = body.next_fire_at, body.start_in_ms
+    if span is not None:
+        if at is not None:
+            raise invalid("start_in_ms", "left out where next_fire_at is given", span)
+        return dt.timedelta(milliseconds=span_ms("start_in_ms", span))
+    return aware(at)

@@ -9,8 +9,8 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import Response
 
 from detent.model.errors import RequestError
-from detent.model.ids import derived_id
 from detent.service.arguments import invalid
+from detent.service.gates import pool_id
 from detent.web.api.bodies import milliseconds
 from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, instant, json_reply
@@ -56,16 +56,24 @@ class NewPool(Struct):
     strategy: Literal["round_robin", "weighted", "random"] = "round_robin"
 
 
+class PoolChange(Struct):
+    """How a pool chooses among its resources."""
+
+    strategy: Literal["round_robin", "weighted", "random"] = "round_robin"
+    tenant_id: str = ""
+
+
 class NewResource(Struct):
-    """A resource of a pool."""
+    """A resource of a pool; with the id of one that is there, that one is changed."""
 
     resource_key: str
     name: str
+    id: str | None = None
     weight: int = 1
     enabled: bool = True
     daily_cap: int = 0
     timezone: str = "UTC"
-    warmup_start: str | None = None
+    warmup_start: str | UnsetType | None = UNSET  # left out, one that has begun goes on
     warmup_days: int = 0
     warmup_start_cap: int = 0
     warmup_schedule: list[int] | None = None
@@ -180,6 +188,14 @@ async def create_pool(call: Call, body: NewPool) -> Response:
     return json_reply(_pool(tenant, await call.desk.verb(make)), 201)
 
 
+@table.route("PUT", "/pools/{name}", takes=PoolChange, gives={200: Any})
+async def set_pool(call: Call, body: PoolChange) -> Response:
+    """Make a pool of that name, or change how the one that is there chooses."""
+    tenant, name = call.owner(body.tenant_id), call.path["name"]
+    made = await call.desk.verb(lambda v: v.pools.create(name, body.strategy, tenant=tenant))
+    return json_reply(_pool(tenant, made))
+
+
 @table.route("GET", "/pools", query=TenantQuery, gives={200: list[Any]})
 async def list_pools(call: Call) -> Response:
     """The pools of the tenant."""
@@ -218,8 +234,8 @@ async def add_resource(call: Call, body: NewResource) -> Response:
     _check_name("resource_key", body.resource_key)
     _check_name("name", body.name)
     tenant, pool = await _found(call)
-    fields = {name: getattr(body, name) for name in _FIELDS}
-    id = call.fresh_id()
+    fields = {name: getattr(body, name) for name in _FIELDS if getattr(body, name) is not UNSET}
+    id = call.fresh_id() if body.id is None else body.id
     made = await call.desk.verb(
         lambda verbs: verbs.pools.add(pool.name, body.resource_key, id=id, tenant=tenant, **fields)
     )
@@ -269,18 +285,14 @@ async def _found(call: Call) -> tuple[str, PoolView]:
     tenant = call.needed_scope(getattr(call.query, "tenant_id", None))
     pools = await call.desk.verb(lambda verbs: verbs.pools.list(tenant=tenant))
     for pool in pools:
-        if _pool_id(tenant, pool.name) == call.path["id"]:
+        if pool_id(tenant, pool.name) == call.path["id"]:
             return tenant, pool
     raise RequestError("pool.unknown", f"there is no pool {call.path['id']}")
 
 
-def _pool_id(tenant: str, name: str) -> str:
-    return derived_id(tenant, "gate", f"pool:{name}")
-
-
 def _pool(tenant: str, view: PoolView) -> dict[str, Any]:
     return {
-        "id": _pool_id(tenant, view.name),
+        "id": pool_id(tenant, view.name),
         "tenant_id": tenant,
         "name": view.name,
         "strategy": view.strategy,

@@ -23,7 +23,11 @@ _REFS = "#/components/schemas/{name}"
 _ERROR = {
     "type": "object",
     "required": ["error", "code"],
-    "properties": {"error": {"type": "string"}, "code": {"type": "string"}},
+    "properties": {
+        "error": {"type": "string"},
+        "code": {"type": "string"},
+        "details": {"type": "object"},
+    },
 }
 
 
@@ -37,7 +41,9 @@ class Description:
 
     def _make(self) -> dict[str, Any]:
         shapes = _shapes(self._routes)
-        _, components = msgspec.json.schema_components(shapes, ref_template=_REFS)
+        _, components = msgspec.json.schema_components(
+            shapes, schema_hook=_anything, ref_template=_REFS
+        )
         paths: dict[str, dict[str, Any]] = {}
         for route in self._routes:
             operation = _operation(route)
@@ -151,5 +157,14 @@ def _responses(route: Route) -> dict[str, Any]:
 def _schema(shape: Any) -> dict[str, Any]:
     if shape is Any:
         return {}
-    (schema,), _ = msgspec.json.schema_components([shape], ref_template=_REFS)
+    (schema,), _ = msgspec.json.schema_components(
+        [shape], schema_hook=_anything, ref_template=_REFS
+    )
     return schema
+
+
+def _anything(kind: type) -> dict[str, Any]:
+    """The schema of a member that may hold any JSON."""
+    if kind is not object:
+        raise NotImplementedError
+    return {"description": "any JSON"}

@@ -1,13 +1,14 @@
 """How errors leave the server: the status and the words of the contract, and our stable code.
 
-An error of a handler is JSON, `{"error": "<class>: <sentence>", "code": "<code>"}`. An error before
-the handler (the body or a parameter cannot be read) is plain text. Who is not let in gets a status
-and an empty body. The code is in the header `x-detent-code` of all three.
+An error of a handler is JSON, `{"error": "<class>: <sentence>", "code": "<code>"}`, with `details`
+for programs where it has some. An error before the handler (the body or a parameter cannot be read)
+is plain text. Who is not let in gets a status and an empty body. The code is in the header
+`x-detent-code` of all three.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -109,7 +110,9 @@ def error_reply(error: DetentError) -> Response:
     kind = CLASSES[status]
     if status == 409 and error.code.endswith((".exists", "definition.conflict")):
         kind = "already exists"
-    body = {"error": f"{kind}: {error.message}", "code": error.code}
+    body: dict[str, Any] = {"error": f"{kind}: {error.message}", "code": error.code}
+    if error.details:
+        body["details"] = error.details
     return Response(_encode(body), status, {"x-detent-code": error.code}, media_type=JSON)
 
 

@@ -24,6 +24,7 @@ class NewSignal(Struct):
 
     signal_type: str | dict[str, str]
     payload: Any = None
+    signal_id: str | None = None  # sent twice with one id, it counts once
 
 
 class Sent(Struct):
@@ -67,10 +68,10 @@ async def send(call: Call, body: NewSignal) -> Response:
     """Send a signal; when this answers, it is durable."""
     name = signal_name(body.signal_type)
     instance = await known(call)
-    told = call.fresh_id()
+    told = call.own_id(instance, body.signal_id)
     made = sending.signal_submission(instance, name, body.payload, told, 0)
     await call.desk.ask(lambda ack: replace(made, ack=ack))
-    return json_reply(Sent(told), 201)
+    return json_reply(Sent(told if body.signal_id is None else body.signal_id), 201)
 
 
 @table.route("POST", "/instances/{id:uuid}/retry", gives={200: Moved})
