@@ -11,6 +11,7 @@ from tests.acceptance.stage import (
     DAY_MS,
     finished,
     outputs,
+    refused,
     state,
     virtual,
 )
@@ -151,3 +152,16 @@ def test_steps_in_a_loop_over_people_ask_each_time(engine):
         engine.signal(instance, "human_input:ask", {"value": answer})
     assert state(engine, instance) == "completed"
     assert engine.inspect.show(instance).data["last"] == "no"
+
+
+@pytest.mark.req("SEQ-BLK-1")
+def test_a_handler_beside_a_step_that_nobody_has_is_refused_at_the_start(engine):
+    asking = {"prompt": "?", "timeout": 1000, "escalation_handler": "boss"}
+    breach = {"handler": "alarm"}
+    for options in ({"wait_for_input": asking}, {"deadline": 1000, "on_deadline_breach": breach}):
+        with refused("handler.unknown"):
+            engine.start(flat(step("a", "noop", **options)))
+    known = {**asking, "escalation_handler": "noop"}
+    made = engine.start(flat(step("a", "noop", wait_for_input=known)))
+    engine.run_until_idle()
+    assert state(engine, made) == "completed"

@@ -258,7 +258,7 @@ def test_a_worker_that_is_not_let_in_says_so_and_ends(place):
     module = str(place / "app.py")
     with served(place / "s.db", detent_api_key="root") as (url, _):
         told = run("--module", module, "--url", url, "--tenant", "acme", DETENT_API_KEY="wrong")
-        assert told.returncode == 1
+        assert told.returncode == 4
         assert "set DETENT_API_KEY" in told.stderr
         told = run("--module", module, "--url", url, DETENT_API_KEY="root")
         assert told.returncode == 1

@@ -376,6 +376,8 @@ def test_one_step_of_every_list_leads_to_the_next(door):
             break
         page = page._replace(after=listing.next)
     assert sorted(found) == sorted(ids)
+    assert len(door.inspect.instances(Page(tenant=tenant)).items) == 3
+    assert door.inspect.instances(Page(tenant="other"), tenant=tenant).items == ()
     assert refusal(lambda: door.inspect.instances(Page(limit=0))) == (
         detent.RequestError,
         "request.invalid",

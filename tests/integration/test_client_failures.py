@@ -279,7 +279,9 @@ def test_a_client_that_could_never_work_is_not_made(given):
 
 def test_a_tenant_that_no_header_can_carry_is_refused_before_anything_is_sent(connect):
     client = connect("http://127.0.0.1:1")
-    assert failure(lambda: client.inspect.instances(tenant="東京")).code == "request.invalid"
+    for name in ("東京", "a\nx-api-key: b", ""):
+        assert failure(lambda n=name: client.inspect.instances(tenant=n)).code == "request.invalid"
+        assert failure(lambda n=name: detent.Client("http://x", tenant=n)).code == "request.invalid"
 
 
 def test_an_option_that_no_start_has_is_refused(house, connect):

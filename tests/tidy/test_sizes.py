@@ -124,3 +124,10 @@ def test_the_receiver_is_no_parameter_but_keyword_only_ones_are(source):
 def test_a_nested_function_is_measured_by_itself_and_within_its_owner(source):
     text = "def outer():\n    def inner():\n        return 1\n    return inner\n"
     assert function_lines([source(text, "m.py")]) == {"m.py::outer": 4, "m.py::outer.inner": 2}
+
+
+def test_every_limit_has_one_value(engine):
+    """A name that is written twice would silently mean the later one."""
+    (source,) = [each for each in engine if each.path == "src/detent/model/limits.py"]
+    names = [node.targets[0].id for node in source.tree.body if isinstance(node, ast.Assign)]
+    assert sorted(names) == sorted(set(names))

@@ -121,18 +121,23 @@ class EngineDesk:
 
     async def ask(self, make: Callable[[int], Submission]) -> Verdict:
         """Submit, and wait for the verdict; a refusal is raised."""
-        ack, future = self._parts.callers.expect()
+        return raise_refusal((await self.ask_all([make]))[0])
+
+    async def ask_all(self, makes: Sequence[Callable[[int], Submission]]) -> list[Verdict]:
+        """Submit many at once, and wait for all the verdicts; a refusal is one of them."""
+        waiting = [self._parts.callers.expect() for _ in makes]
         try:
-            self._parts.submit(make(ack))
-            answer = asyncio.wrap_future(future)
-            return raise_refusal(await asyncio.wait_for(answer, limits.ASK_TIMEOUT_MS / 1000))
+            self._parts.submit(*(make(ack) for make, (ack, _) in zip(makes, waiting, strict=True)))
+            answers = asyncio.gather(*(asyncio.wrap_future(each) for _, each in waiting))
+            return await asyncio.wait_for(answers, limits.ASK_TIMEOUT_MS / 1000)
         except TimeoutError:
             raise RequestError(
                 "request.timeout",
                 f"no answer within {limits.ASK_TIMEOUT_MS // 1000} s; ask again with the same id",
             ) from None
         finally:
-            self._parts.callers.forget(ack)
+            for ack, _ in waiting:
+                self._parts.callers.forget(ack)
 
     async def leave(self, arrivals: Sequence[NewArrival]) -> None:
         """Leave arrivals, all or none, and wake the writer."""

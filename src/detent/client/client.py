@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from detent.client.chance import chance
 from detent.client.drivers import Awaiting, Blocking
 from detent.client.talking import Manners
+from detent.client.verb import check_sendable
 from detent.client.verbs import Verbs
 from detent.model import limits
 from detent.service.arguments import invalid
-from detent.service.reading import check_tenant
 
 URL = "DETENT_URL"
 API_KEY = "DETENT_API_KEY"
@@ -93,7 +93,7 @@ def _manners(url: str | None, tenant: str | None, timeout: float, attempts: int)
     given = os.environ.get(URL, "") if url is None else url
     if urlsplit(given).scheme not in ("http", "https"):
         raise invalid("url", f"http://… or https://…, here or in ${URL}", given)
-    check_tenant(tenant)
+    check_sendable(tenant)
     if type(attempts) is not int or attempts < 1:
         raise invalid("attempts", "1 or more", attempts)
     if not timeout > 0:

@@ -31,11 +31,14 @@ class Inspect(Surface[D]):
     def instances(self, page: Page | None = None, *, tenant: str | None = None) -> Talk[Listing]:
         """Instances that fit a filter."""
         wanted = page or Page()
+        whose = (wanted.tenant or None) if tenant is None else tenant
+        if wanted.tenant not in ("", whose):
+            return Listing(items=(), next=None)
         return (
             yield from self._get(
                 "/inspect/instances",
                 Listing,
-                tenant or wanted.tenant or None,
+                whose,
                 namespace=wanted.namespace,
                 definition=wanted.definition,
                 state=",".join(wanted.states),

@@ -25,6 +25,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 DEFAULT = "default"
+_LAST_IN_HEADER = "\xff"
 
 
 class Surface(Generic[D]):
@@ -71,12 +72,7 @@ class Surface(Generic[D]):
         return self._ask(Ask(method=method, path=path, body=body, tenant=tenant))
 
     def _ask(self, what: Ask) -> Talk[Any]:
-        check_tenant(what.tenant)
-        try:
-            (what.tenant or "").encode("latin-1")
-        except UnicodeEncodeError:
-            expected = "a name that a header can carry; another tenant's name needs an engine"
-            raise invalid("tenant", expected, what.tenant) from None
+        check_sendable(what.tenant)
         return ask(self._manners, what)
 
     def _whose(self, tenant: str | None) -> str:
@@ -109,6 +105,15 @@ class verb(Generic[P, T]):  # noqa: N801 - it is written as a decorator
             return driver.hold(talk(surface, *args, **kwargs))
 
         return update_wrapper(call, talk)
+
+
+def check_sendable(tenant: str | None) -> None:
+    """Refuse a tenant that no header can carry."""
+    check_tenant(tenant)
+    if tenant is not None and not (tenant.isprintable() and max(tenant) <= _LAST_IN_HEADER):
+        raise invalid(
+            "tenant", "a name of printable Latin characters, to travel in a header", tenant
+        )
 
 
 def of_instance(instance: object, rest: str = "") -> str:

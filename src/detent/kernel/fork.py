@@ -39,6 +39,7 @@ from detent.model.inputs import (
     EffectReconciled,
     Forked,
     Input,
+    SignalReceived,
     decode_input,
     encode_input,
 )
@@ -52,7 +53,7 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     """What a fork is to be: the new id, the row it begins after, and what differs.
 
     With `before`, a node path, the fork stops short of that node: of row `seq` only what led up to
-    it is kept.
+    it is kept. `signals` are (name, payload), taken in before the fork goes on.
     """
 
     instance: str
@@ -60,6 +61,7 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     before: str = ""
     data: Any = None
     dry_run: bool = False
+    signals: tuple[tuple[str, Any], ...] = ()
     seed: str = ""
     id: str = ""
 
@@ -94,13 +96,18 @@ def fork(recording: Recording, request: ForkRequest) -> Forked:
         origin=origin,
         seq=row.seq,
         snapshot=Raw(encode_snapshot(snapshot)),
-        outcomes=outcomes,
+        outcomes=outcomes + _signals(request),
         data=request.data,
         dry_run=request.dry_run,
         injected=Raw(player.blob(snapshot.injected)) if snapshot.injected else NO_BLOCKS,
         seed=request.seed,
         id=request.id,
     )
+
+
+def _signals(request: ForkRequest) -> tuple[Raw, ...]:
+    told = (SignalReceived(name=name, payload=payload) for name, payload in request.signals)
+    return tuple(Raw(encode_input(each)) for each in told)
 
 
 def entered_at(recording: Recording, node: str) -> int:

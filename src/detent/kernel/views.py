@@ -221,9 +221,13 @@ def _output(
             return (detail["output"], None) if "output" in detail else None
         case "child.completed":
             return _child_outputs(entry, detail["child"]), None
+        case "deadline.breached":
+            return detail["output"], ERROR_REF
         case "error.occurred":
             if not flat or not detail.get("final") or "/" in entry.node:
                 return None
+            if detail.get("code") == "step.deadline":
+                return None  # the breach has left its row
             message = detail.get("message", "")
             return {"__error__": True, "retryable": False, "message": message}, ERROR_REF
         case _:

@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "instance.terminal": "The instance has ended; nothing can be sent to it.",
     "instance.transition": "The life cycle has no such move from the present state.",
     "instance.key_reused": "The key was used to start another definition or with other data.",
+    "block.not_found": "The instance runs no step of that id.",
     "effect.not_found": "The instance has no such open effect.",
     "effect.unsettled": "An effect of the blocks concerned is not settled yet.",
     "effect.state": "The effect is not in a state that can be resolved this way.",

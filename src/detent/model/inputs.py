@@ -72,7 +72,7 @@ class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     origin: str
     seq: int
     snapshot: Raw
-    outcomes: tuple[Raw, ...] = ()  # recorded outcomes of the effects open at that row
+    outcomes: tuple[Raw, ...] = ()  # how what was open at that row ended; then signals for it
     data: Any = None  # merged into the copied data
     dry_run: bool = False
     injected: Raw = NO_BLOCKS  # what was put into the origin

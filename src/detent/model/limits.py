@@ -49,6 +49,9 @@ BUDGET_MOST = 2**53  # of a budget's numbers
 BULK_INSTANCES = 10_000
 BULK_DEFAULT = 1_000
 BULK_AT_ONCE = 500  # asked together; the rest follow
+BULK_REACH = 100_000  # instances that a bulk action without a limit of its own may find
+DEAD_LETTERS_GROUPED = 10_000  # the newest
+AUDIT_SHOWN = 100  # journal entries in an instance's context, the newest
 SESSION_CHARS = 512
 KEY_CHARS = 512
 LABELS = 32  # texts of the metadata that lists can be filtered by
@@ -62,7 +65,6 @@ LIST_MOST = 1_000
 CREDENTIALS_PER_TENANT = 10_000
 CREDENTIAL_BYTES = 256 * 1024
 DESCRIPTION_CHARS = 2_000
-URL_CHARS = 2_048
 SECRETS_PER_STEP = 100  # credentials that the params of one step name
 SECRET_CHARS = 4  # a shorter text is only taken for the secret where it stands alone
 REFRESH_BEFORE_MS = 300_000  # how long before it expires a token is refreshed
@@ -139,12 +141,12 @@ CONNECTIONS = 1_000  # at once; as many as calls of async handlers
 CONNECTIONS_KEPT = 50  # idle ones, ready for the next call
 CONNECTION_KEPT_MS = 30_000
 FAILURE_BODY_CHARS = 16_384  # of an answer that is kept in a failure's details
-RETRY_AFTER_MS = 86_400_000  # what a server can make a tenant wait
+SERVER_RETRY_AFTER_MS = 86_400_000  # what a server can make a tenant wait
 
 # language models
 PROVIDERS = 16  # of one call, tried in order
 REPAIR_ATTEMPTS = 5
-EVENT_BYTES = 1024 * 1024  # of one event in a stream
+STREAM_EVENT_CHARS = 1024 * 1024  # of one event in a model's stream
 
 # external workers
 WORK_STALE_MS = 60_000  # a claim without a heartbeat for this long goes to somebody else
@@ -153,7 +155,6 @@ WORK_LISTED = 1_000
 WORK_EVENTS = 1_000  # lines in the history of one item; what comes later is not written down
 WORK_REAPED = 500  # items whose lease is over, dealt with at once
 REAPER_PAUSE_MS = 100  # between two looks at claims, however many end
-CHECKPOINT_BYTES = 262_144
 WORKER_CALLS = 10_000  # that one worker makes at once
 WORK_WAIT_S = 30  # how long a poll may wait for work
 WORK_SECRETS_KEPT = 10_000  # tasks whose secrets are remembered, to be hidden in their reports

@@ -22,12 +22,23 @@ if TYPE_CHECKING:
 class Ear:
     """One waiter; lives on the loop on which it was made."""
 
-    __slots__ = ("_bell", "_loop", "_rung", "handler", "pending", "queue", "tenant", "unheard")
+    __slots__ = (
+        "_bell",
+        "_loop",
+        "_rung",
+        "deaf",
+        "handler",
+        "pending",
+        "queue",
+        "tenant",
+        "unheard",
+    )
 
     def __init__(self, bell: WorkBell, handler: str, queue: str | None, tenant: str | None) -> None:
         self.handler = handler
         self.queue = queue
         self.tenant = tenant
+        self.deaf = False  # it waits, and nothing is for it
         self.pending: Topic | None = None  # rung, and not awake yet
         self.unheard: Topic | None = None  # awake, and has not looked yet
         self._bell = bell
@@ -54,7 +65,7 @@ class Ear:
         """Be rung for an item if it can be the waiter's; under the bell's lock, on any thread."""
         _, queue, tenant = topic
         mine = self.queue in (None, queue) and self.tenant in (None, tenant)
-        if not mine or self.pending is not None or not self.rouse():
+        if self.deaf or not mine or self.pending is not None or not self.rouse():
             return False
         self.pending = topic
         return True
@@ -134,7 +145,17 @@ class WorkBell:
             del ears[ear]
             if not ears:
                 del self._ears[ear.handler]
+        self._pass_on(ear)
+
+    def deafen(self, ear: Ear) -> None:
+        """Nothing is for this waiter; a ring that it was given goes to the next."""
+        with self._lock:
+            ear.deaf = True
+        self._pass_on(ear)
+
+    def _pass_on(self, ear: Ear) -> None:
         left = [topic for topic in (ear.pending, ear.unheard) if topic is not None]
+        ear.pending = ear.unheard = None
         self.ring(left)
 
 
@@ -150,7 +171,7 @@ async def long_poll(
 
     `ask` polls the store. An item that is there and not to be had yet wakes this waiter when its
     instant comes, or, if it has gone away by then, the next one. Once it is `over`, nobody waits;
-    those who do are to be roused.
+    those who do are to be roused. A worker that is held waits its time out and hears nothing.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
@@ -159,6 +180,8 @@ async def long_poll(
         while True:
             polled = await ask()
             bell.ring(polled.reclaimed)
+            if polled.held:
+                bell.deafen(ear)
             later = later or polled.next_ms is not None
             if not later:
                 ear.heard()

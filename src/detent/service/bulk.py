@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from detent.model import limits
+from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
 from detent.model.inputs import SignalReceived, encode_input
 from detent.model.link import Submission
@@ -107,16 +108,25 @@ def bulk_action(action: str, id: str, args: Any, now: Moment) -> BulkAction:
 
 def bulk_targets(store: Store, wanted: BulkFilter, limit: int) -> list[str]:
     """The ids of the instances that a filter finds, oldest first, at most so many."""
+    check_limit(limit)
+    return _first(store, wanted, limit)
+
+
+def check_limit(limit: Any) -> None:
+    """Refuse a limit that a bulk action cannot have."""
     if type(limit) is not int or not 0 < limit <= limits.BULK_INSTANCES:
         raise invalid("limit", f"a whole number from 1 to {limits.BULK_INSTANCES}", limit)
-    found: list[str] = []
-    for rows in _pages(store, wanted):
-        found += (
-            _matching(store, rows, wanted.metadata) if wanted.metadata else [r.id for r in rows]
+
+
+def every_target(store: Store, wanted: BulkFilter) -> list[str]:
+    """The ids of all instances that a filter finds; one that finds too many is refused."""
+    found = _first(store, wanted, limits.BULK_REACH + 1)
+    if len(found) > limits.BULK_REACH:
+        raise RequestError(
+            "request.invalid",
+            f"the filter finds more than {limits.BULK_REACH:,} instances; narrow it",
         )
-        if len(found) >= limit:
-            break
-    return found[:limit]
+    return found
 
 
 def bulk_submission(asked: BulkAction, instance: str, ack: int) -> Submission:
@@ -140,6 +150,17 @@ def bulk_result(verdicts: Sequence[Verdict]) -> BulkResult:
         skipped=skipped,
         failed=len(verdicts) - applied - skipped,
     )
+
+
+def _first(store: Store, wanted: BulkFilter, limit: int) -> list[str]:
+    found: list[str] = []
+    for rows in _pages(store, wanted):
+        found += (
+            _matching(store, rows, wanted.metadata) if wanted.metadata else [r.id for r in rows]
+        )
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 def _pages(store: Store, wanted: BulkFilter) -> Iterator[list[InstanceRow]]:

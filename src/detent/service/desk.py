@@ -110,6 +110,9 @@ class Desk(Protocol):
     def ask(self, make: Callable[[int], Submission]) -> Awaitable[Verdict]:
         """Submit, and wait for the verdict; a refusal is raised."""
 
+    def ask_all(self, makes: Sequence[Callable[[int], Submission]]) -> Awaitable[list[Verdict]]:
+        """Submit many at once, and wait for all the verdicts; a refusal is one of them."""
+
     def leave(self, arrivals: Sequence[NewArrival]) -> Awaitable[None]:
         """Leave arrivals, all or none, and wake the writer."""
 

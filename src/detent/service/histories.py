@@ -54,7 +54,7 @@ class EffectReceipt(Struct, frozen=True, kw_only=True):
 def instance_tree(store: Store, instance: str, tenant: str | None) -> Tree:
     """The execution tree as it stands."""
     row = find_instance(store, instance, tenant)
-    program = _program(store, row)
+    program = program_now(store, row)
     snapshot = read_snapshot(store, row) or Snapshot(id=row.id, state=row.state)
     return tree(program, journal_of(store, row), snapshot, StoredBlobs(store, row.id))
 
@@ -62,13 +62,17 @@ def instance_tree(store: Store, instance: str, tenant: str | None) -> Tree:
 def instance_outputs(store: Store, instance: str, tenant: str | None) -> list[OutputRow]:
     """Every output in the order of its creation."""
     row = find_instance(store, instance, tenant)
-    return views.outputs(journal_of(store, row), _program(store, row), StoredBlobs(store, row.id))
+    return views.outputs(
+        journal_of(store, row), program_now(store, row), StoredBlobs(store, row.id)
+    )
 
 
 def instance_timeline(store: Store, instance: str, tenant: str | None) -> Timeline:
     """Changes of state, and outputs."""
     row = find_instance(store, instance, tenant)
-    return views.timeline(journal_of(store, row), _program(store, row), StoredBlobs(store, row.id))
+    return views.timeline(
+        journal_of(store, row), program_now(store, row), StoredBlobs(store, row.id)
+    )
 
 
 def instance_audit(
@@ -78,6 +82,14 @@ def instance_audit(
     row = find_instance(store, instance, tenant)
     rows = journal_of(store, row)
     return list(views.audit(rows, StoredBlobs(store, row.id), action=action, node=node))
+
+
+def newest_entries(store: Store, row: InstanceRow, most: int) -> list[AuditEntry]:
+    """The newest journal entries, in order; every row holds at least one."""
+    loaded = store.load([row.id]).get(row.id)
+    version = 0 if loaded is None else loaded.version
+    rows = store.journal(row.n, max(0, version - most), most)
+    return list(views.audit(rows, StoredBlobs(store, row.id)))[-most:]
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
@@ -92,7 +104,7 @@ class LogLine(Struct, frozen=True, kw_only=True):
 def instance_logs(store: Store, instance: str, tenant: str | None) -> list[LogLine]:
     """What log steps said, in order."""
     row = find_instance(store, instance, tenant)
-    places = Places(_program(store, row))
+    places = Places(program_now(store, row))
     found = []
     for entry in views.noted(journal_of(store, row), StoredBlobs(store, row.id)):
         place = places.find(entry.node) if entry.action == "step.executed" else None
@@ -148,7 +160,7 @@ def audit_lines(
 def instance_effects(store: Store, instance: str, tenant: str | None) -> list[EffectReceipt]:
     """Every effect the instance has planned, in order, with its last state."""
     row = find_instance(store, instance, tenant)
-    places = Places(_program(store, row))
+    places = Places(program_now(store, row))
     found: dict[str, EffectReceipt] = {}
     for entry in views.noted(journal_of(store, row), StoredBlobs(store, row.id)):
         _follow(found, entry, places)
@@ -178,7 +190,8 @@ def _follow(found: dict[str, EffectReceipt], entry: views.Noted, places: Places)
         found[key] = msgspec.structs.replace(found[key], state=what, settled=entry.row.tick)
 
 
-def _program(store: Store, row: InstanceRow) -> Program:
+def program_now(store: Store, row: InstanceRow) -> Program:
+    """The program an instance runs, with what was injected into it so far."""
     snapshot = read_snapshot(store, row)
     if snapshot is None:
         return program_of(StoredPrograms(store), row.definition)

@@ -103,6 +103,8 @@ class SequenceIds:
         if place not in self._kept:
             query = DefinitionQuery(tenant=tenant, namespace=namespace, hash=digest, limit=1)
             found = self._store.find_definitions(query)
+            if not found:  # an instance may live in another namespace than what it runs
+                found = self._store.find_definitions(query._replace(namespace=None))
             self._kept[place] = found[0].id if found else None
         return self._kept[place]
 

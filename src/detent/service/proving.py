@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from detent.kernel import cron_times
 from detent.kernel.anchor import Anchor, anchor_of, with_signature
 from detent.kernel.chain import GENESIS
@@ -19,9 +21,10 @@ from detent.model.decision import Birth
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
 from detent.model.inputs import encode_input
+from detent.model.labels import labels_of
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
-from detent.model.snapshot import decode_snapshot
+from detent.model.snapshot import Snapshot, decode_snapshot
 from detent.ports.store import Page
 from detent.service.arguments import check_flag, invalid
 from detent.service.reading import find_instance, recording_of
@@ -110,15 +113,7 @@ def fork_input(store: Store, instance: str, tenant: str | None, request: ForkReq
     _check_fork(request)
     if request.before and not request.seq:
         seq = entered_at(recording, request.before)
-        request = ForkRequest(
-            instance=request.instance,
-            seq=seq,
-            before=request.before,
-            data=request.data,
-            dry_run=request.dry_run,
-            seed=request.seed,
-            id=request.id,
-        )
+        request = replace(request, seq=seq)
     return fork(recording, request)
 
 
@@ -127,16 +122,20 @@ def fork_submission(
 ) -> Submission:
     """The submission that makes a fork, under the id that the request names."""
     forked = fork_input(store, instance, tenant, request)
-    row = find_instance(store, instance, tenant)
-    snapshot = decode_snapshot(forked.snapshot)
+    return fork_of(forked, decode_snapshot(forked.snapshot))
+
+
+def fork_of(forked: Forked, snapshot: Snapshot) -> Submission:
+    """The submission of a fork that begins with this snapshot."""
     birth = Birth(
-        id=request.instance,
+        id=forked.instance,
         tenant=snapshot.tenant,
         namespace=snapshot.namespace,
-        definition=snapshot.definition or row.definition,
+        definition=snapshot.definition,
         priority=snapshot.priority,
+        labels=labels_of(snapshot.metadata),
     )
-    return Submission(request.instance, encode_input(forked), birth=birth)
+    return Submission(forked.instance, encode_input(forked), birth=birth)
 
 
 def _check_fork(request: ForkRequest) -> None:

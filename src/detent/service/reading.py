@@ -72,6 +72,7 @@ def _to_be(row: InstanceRow, told: Input) -> Snapshot:
         snapshot.metadata = told.metadata
         snapshot.dry_run = told.dry_run
         snapshot.auto_approve = told.auto_approve
+        snapshot.budget = told.budget
         if told.concurrency_key is not None:
             snapshot.concurrency = {"key": told.concurrency_key, "max": told.max_concurrency}
     return snapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
 import jsonschema_rs
@@ -197,8 +197,8 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
     """
     unknown: dict[str, str] = {}
     for step in every_step(definition) if ANYBODY not in handlers else ():
-        for name in _performers(step):
-            if name not in MOVES and name not in handlers and not step.queue_name:
+        for name in _called(step):
+            if name not in MOVES and name not in handlers:
                 unknown.setdefault(name, step.id)
     for policy in definition.body.policies:
         if policy.handler and policy.handler not in handlers:
@@ -219,6 +219,17 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
 def _performers(step: Step) -> list[str]:
     """The handlers that may perform a step, with the same params."""
     return [name for name in (step.handler, step.fallback_handler) if name]
+
+
+def _called(step: Step) -> Iterator[str]:
+    """The handlers of this process that a step may call: its own, and those beside it."""
+    if not step.queue_name:
+        yield from _performers(step)
+    human, breach = step.wait_for_input, step.on_deadline_breach
+    if human is not None and human.escalation_handler is not None:
+        yield human.escalation_handler
+    if breach is not None:
+        yield breach.handler
 
 
 def _check_params(step: Step, spec: HandlerSpec | None) -> None:

@@ -59,10 +59,15 @@ def resume_from(block: str, data: Any = None, signals: Any = ()) -> dict[str, An
     if data is not None and not isinstance(data, Mapping):
         raise invalid("data", "an object to merge into data", data)
     encode_payload(data, where="data", limit=limits.CONTEXT_BYTES)
+    return {"block": block, "data": data, "signals": brought_signals(signals)}
+
+
+def brought_signals(signals: Any) -> list[dict[str, Any]]:
+    """Signals that an instance is to find where it goes on, each a name and a payload."""
     kept = [_signal(each) for each in listed("signals", signals or ())]
     if len(kept) > limits.SIGNALS_KEPT:
         raise invalid("signals", f"at most {limits.SIGNALS_KEPT}", len(kept))
-    return {"block": block, "data": data, "signals": kept}
+    return kept
 
 
 def inject(
@@ -92,7 +97,7 @@ def _signal(given: Any) -> dict[str, Any]:
     name = signal_name(given.get("name", given.get("signal_type")))
     payload = given.get("payload")
     if not name.startswith("custom:") and name not in _TAKEN:
-        raise invalid("a signal to resume with", "update_context or one of your own", name)
+        raise invalid("a signal to go on with", "update_context or one of your own", name)
     if name in _TAKEN and not isinstance(payload, Mapping):
         raise RequestError("payload.invalid", "update_context needs an object to merge into data")
     encode_payload(payload, where="payload")

@@ -59,6 +59,7 @@ class Polled(Struct, frozen=True, kw_only=True):
     lease_ms: int = limits.WORK_STALE_MS
     next_ms: int | None = None
     reclaimed: tuple[Topic, ...] = ()
+    held: bool = False  # an operator gives this worker nothing
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -92,7 +93,7 @@ def poll(
         raise invalid("limit", "a whole number of at least 1", request.limit)
     tenant, reaped = request.tenant, reap(store, now_ms)
     if tenant and held(store, tenant, request.worker, request.handler, request.version):
-        return Polled(reclaimed=reaped.reclaimed)
+        return Polled(lease_ms=stale_ms, reclaimed=reaped.reclaimed, held=True)
     claim = Claim(
         handler=request.handler,
         worker=request.worker,

@@ -62,7 +62,7 @@ def a_sequence(owner):
 
 def an_instance(owner):
     wait = {"type": "wait", "id": "w", "signal": "go", "store_as": MARK}
-    body = sequence_body(wait, tenant_id=owner.tenant)
+    body = sequence_body(wait, step("s"), tenant_id=owner.tenant)
     owner.make("/sequences", body)
     start = {
         "sequence_id": body["id"],
@@ -74,7 +74,7 @@ def an_instance(owner):
     id = owner.make("/instances", start)["id"]
     owner.server.settle(id, "waiting")
     owner.make(f"/instances/{id}/checkpoints", {"checkpoint_data": MARK})
-    return {"id": id, "key": "0" * 32}
+    return {"id": id, "key": "0" * 32, "block": "s"}
 
 
 def a_limit(owner):

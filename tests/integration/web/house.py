@@ -67,6 +67,23 @@ class House:
         assert made.status_code in (200, 201), made.text
         return made.json()["id"]
 
+    def shown(self, instance):
+        """The instance as it stands."""
+        answer = self.get(f"/instances/{instance}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def outputs(self, instance):
+        """The outputs so far, as (block id, output)."""
+        rows = self.get(f"/instances/{instance}/outputs").json()
+        return [(row["block_id"], row["output"]) for row in rows]
+
+    def signal(self, instance, name, payload=None):
+        """Send a signal of one's own."""
+        body = {"signal_type": {"custom": name}, "payload": payload}
+        sent = self.post(f"/instances/{instance}/signals", body)
+        assert sent.status_code == 201, sent.text
+
     def settle(self, instance, state=None):
         """Wait until the instance is in a state, by default any terminal one."""
         return self.engine.wait_for(instance, state)

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from detent.web.api.settings import ApiSettings
+from tests.integration.web.following import until
 from tests.integration.web.house import ROOT, house
 
 
@@ -70,13 +71,16 @@ def ended(told, status, tenant="acme"):
     receiver.status = status
     instance = server.instance(server.sequence(tenant=tenant), tenant=tenant)
     server.settle(instance)
-    (row,) = [
-        row
-        for row in operator(server, "GET", "/webhooks/deliveries?limit=1000").json()
-        if row["instance_id"] == instance
-    ]
-    server.settle(row["id"])
-    return row["id"]
+    until(lambda: told_of(server, instance))  # the next turn takes its delivery in
+    (id,) = told_of(server, instance)
+    server.settle(id)
+    return id
+
+
+def told_of(server, instance):
+    """The deliveries that tell of an instance."""
+    rows = operator(server, "GET", "/webhooks/deliveries?limit=1000").json()
+    return [row["id"] for row in rows if row["instance_id"] == instance]
 
 
 @pytest.mark.req("SEQ-WHK-1")

@@ -36,6 +36,13 @@ def test_one_that_starts_later_shows_when(server):
     assert shown["next_fire_at"] == "2099-01-01T00:00:00.000000Z"
 
 
+def test_an_instance_may_live_in_another_namespace_than_its_sequence(server):
+    sequence = server.sequence()
+    instance = server.instance(sequence, namespace="nights")
+    shown = server.get(f"/instances/{instance}").json()
+    assert (shown["sequence_id"], shown["namespace"]) == (sequence, "nights")
+
+
 @pytest.mark.req("SEQ-3")
 def test_a_known_key_gives_the_first_instance(server):
     sequence = server.sequence()

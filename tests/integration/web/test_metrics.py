@@ -66,7 +66,7 @@ def test_what_instances_do_is_counted(fresh):
     waiting = fresh.instance(fresh.sequence({"type": "wait", "id": "w", "signal": "go"}))
     fresh.settle(waiting, "waiting")
     fresh.post(f"/instances/{waiting}/signals", {"signal_type": "cancel"})
-    fresh.settle(waiting)
+    until(lambda: value(samples(fresh), "instances_cancelled_total") == 1)
     found = samples(fresh)
     expected = {
         "instances_started_total": 5,

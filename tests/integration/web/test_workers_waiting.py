@@ -180,6 +180,26 @@ def test_only_a_waiter_of_the_task_s_queue_and_tenant_is_woken(server, job):
     asyncio.run(story())
 
 
+def test_a_task_goes_past_a_worker_that_was_drained_while_it_waited(server, job):
+    async def story():
+        async with Crowd(server, job) as crowd:
+            drained = asyncio.create_task(crowd.poll(f"drained-{job}"))
+            await crowd.until_waiting(1)
+            other = asyncio.create_task(crowd.poll("w1"))
+            await crowd.until_waiting(2)
+            command = {"worker_id": f"drained-{job}", "command": "drain"}
+            sent = await crowd.http.post("/workers/commands", json=command)
+            assert sent.status_code == 201, sent.text
+            instance = await asyncio.to_thread(started, server, step("a", job))
+            (task,) = await other
+            assert (task["instance_id"], task["worker_id"]) == (instance, "w1")
+            assert not drained.done()
+            drained.cancel()
+            await asyncio.wait([drained])
+
+    asyncio.run(story())
+
+
 def test_a_server_that_stops_answers_those_who_wait(tmp_path, job):
     found = []
     with house(tmp_path / "s.db", workers=True) as made:

@@ -228,3 +228,17 @@ def test_no_fork_of_any_story_calls_recalls_or_withdraws_a_call_of_its_origin(pa
             assert not calls & {effect.key for effect in other.snapshot.effects}
             assert replay(other.recording).identical
     assert made > 100
+
+
+@pytest.mark.req("CORE-RPL-2")
+def test_a_fork_finds_the_signals_it_is_given_and_replays():
+    waits = {"type": "wait", "id": "w", "signal": "go"}
+    world = World(a_program([waits, a_step("b", params={"n": "{{ data.n }}"})]))
+    world.start({"k": 1}, tick=1)
+    given = (("custom:go", {"x": 1}), ("update_context", {"data": {"n": 2}}))
+    other = forked(world, 1, before="w", signals=given)
+    assert [row.output for row in outputs(other.rows, other.program, other.blobs)] == [{"x": 1}]
+    assert other.snapshot.data == {"k": 1, "n": 2}
+    assert [order.node for order in other.orders.values()] == ["b"]
+    assert replay(other.recording).identical
+    assert not forked(world, 1, before="w").orders

@@ -238,3 +238,30 @@ def test_human_review_has_defaults():
     )
     assert [choice["value"] for choice in output["choices"]] == ["yes", "no"]
     assert output["allow_comment"] is False
+
+
+@pytest.mark.req("SEQ-BLK-1")
+def test_a_built_in_escalation_is_made_at_once_and_one_that_fails_fails_the_step():
+    world = run(human("h", handler="act", timeout=100, escalation_handler="noop"), noop("after"))
+    world.after(100)
+    assert world.state == "completed"
+    assert (world.outputs["h"]["_escalated"], world.outputs["h"]["result"]) == (True, {})
+    assert not world.history
+    world = run(human("h", handler="act", timeout=100, escalation_handler="fail"))
+    world.after(100)
+    assert (world.state, world.error["message"]) == ("failed", "forced failure")
+
+
+@pytest.mark.req("SEQ-BLK-1")
+def test_nobody_waits_for_a_worker_to_whom_a_question_was_escalated():
+    handlers = {"*": {"worker": True}, "act": {}}
+    asking = human("h", handler="act", timeout=100, escalation_handler="boss")
+    world = run(asking, noop("after"), handlers=handlers)
+    world.after(100)
+    assert world.state == "completed"
+    assert world.outputs["h"]["_escalated"] is True
+    (effect,) = world.snap().effects
+    assert (effect.handler, effect.worker, effect.kind) == ("boss", True, "escalation")
+    held = World(asking, handlers=handlers).start(dry_run=True)
+    held.after(100)
+    assert not any(each.worker for each in held.snap().effects)

@@ -346,3 +346,16 @@ def test_a_step_that_is_not_cancellable_survives_a_cancel_with_its_retries():
 
 def _retry(most):
     return {"max_attempts": most, "initial_backoff": 100, "max_backoff": 1000}
+
+
+@pytest.mark.req("SEQ-BLK-1")
+def test_a_built_in_that_is_told_of_a_breach_is_told_once_and_cannot_make_it_worse():
+    for handler, told in (("log", {"result": {"message": "late"}}), ("fail", {"message": "late"})):
+        breach = {"handler": handler, "params": {"message": "late"}}
+        world = run(call("a", deadline=1000, on_deadline_breach=breach))
+        world.after(1000)
+        assert (world.state, world.error["code"]) == ("failed", "step.deadline")
+        assert [entry[2] for entry in world.entries("deadline.told")] == [
+            {"handler": handler, **told}
+        ]
+        assert [order.handler for order in world.history] == ["a"]

@@ -214,6 +214,26 @@ def test_a_long_poll_ends_when_it_is_over_for_everybody_and_a_mere_rouse_ends_no
     asyncio.run(story())
 
 
+def test_a_worker_that_is_held_waits_its_time_out_and_takes_no_ring_from_others():
+    async def story():
+        bell = WorkBell()
+        drained = Answers(NOTHING, Polled(held=True))
+        held = asyncio.create_task(long_poll(bell, REQUEST, drained, PATIENCE_S, lambda: 0))
+        await until(lambda: drained.asked == 1)
+        ask = Answers(NOTHING, FOUND)
+        other = asyncio.create_task(long_poll(bell, REQUEST, ask, PATIENCE_S, lambda: 0))
+        await until(lambda: ask.asked == 1)
+        bell.ring([CHARGE])  # the first one waits longest, and is held when it looks
+        assert await other == FOUND
+        assert (drained.asked, bell.waiting()) == (2, 1)
+        bell.ring([CHARGE])
+        await asyncio.sleep(0)
+        assert drained.asked == 2
+        held.cancel()
+
+    asyncio.run(story())
+
+
 def test_a_long_poll_wakes_by_itself_when_an_item_can_be_had():
     async def story():
         bell, ask = WorkBell(), Answers(Polled(next_ms=5), FOUND)

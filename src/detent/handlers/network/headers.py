@@ -95,7 +95,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         if until is None or now is None:
             return None
         seconds = max(0.0, (until - now).total_seconds())
-    return min(seconds, limits.RETRY_AFTER_MS / 1000)
+    return min(seconds, limits.SERVER_RETRY_AFTER_MS / 1000)
 
 
 def _date(text: str) -> dt.datetime | None:

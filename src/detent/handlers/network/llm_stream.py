@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from detent.handlers.answers import Failed
-from detent.model.limits import EVENT_BYTES
+from detent.model.limits import STREAM_EVENT_CHARS
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _LAST: Final = "[DONE]"  # the one event that is not JSON
@@ -34,8 +34,8 @@ class Events:
         self._text += half
         for line in lines:
             yield from self._line(line)
-        if self._size + len(self._text) > EVENT_BYTES:
-            text = f"an event of the stream is larger than {EVENT_BYTES:,} characters"
+        if self._size + len(self._text) > STREAM_EVENT_CHARS:
+            text = f"an event of the stream is larger than {STREAM_EVENT_CHARS:,} characters"
             raise Failed(text, retryable=False, code="network.too_large")
 
     def _line(self, line: str) -> Iterator[tuple[str, Any]]:

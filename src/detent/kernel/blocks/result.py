@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from detent.kernel import intercept, ledger, listening
-from detent.kernel.blocks import retry
+from detent.kernel.blocks import aside, retry
 from detent.kernel.bounds import too_large
 from detent.kernel.failure import Failure
 from detent.kernel.program import Node
@@ -83,30 +83,40 @@ def breach(run: Run, node: Node, frame: Frame, path: str) -> int:
     disown(run, frame)
     frame.wait = None
     elapsed = (run.tick - frame.since) * run.facts.resolution_ms
+    output = {
+        "_error": "sla_deadline_breached",
+        "_deadline_ms": block.deadline,
+        "_elapsed_ms": elapsed,
+    }
+    run.note("deadline.breached", path, {"output": output})
     if block.on_deadline_breach is not None:
-        params = block.on_deadline_breach.params
-        request = {
-            **(params if isinstance(params, dict) else {}),
-            "_breach_block_id": node.id,
-            "_breach_deadline_ms": block.deadline,
-            "_breach_elapsed_ms": elapsed,
-            "_breach_instance_id": run.snapshot.id,
-        }
-        handler = block.on_deadline_breach.handler
-        ledger.plan(
-            run, ledger.Plan(f"{path}?breach", node.key, handler, encode(request), "breach"), None
-        )
+        _tell_of_breach(run, node, path, elapsed)
     failure = Failure(
         message=f"the step was not done within its deadline of {block.deadline} ms",
         kind="timeout",
         code="step.deadline",
-        details={
-            "_error": "sla_deadline_breached",
-            "_deadline_ms": block.deadline,
-            "_elapsed_ms": elapsed,
-        },
+        details=output,
     )
     return give_up(run, node, path, failure)
+
+
+def _tell_of_breach(run: Run, node: Node, path: str, elapsed: int) -> None:
+    block = node.block
+    call = block.on_deadline_breach
+    request = {
+        **(call.params if isinstance(call.params, dict) else {}),
+        "_breach_block_id": node.id,
+        "_breach_deadline_ms": block.deadline,
+        "_breach_elapsed_ms": elapsed,
+        "_breach_instance_id": run.snapshot.id,
+    }
+    result = aside.at_once(run, call.handler, request)
+    if result is None:
+        plan = ledger.Plan(f"{path}?breach", node.key, call.handler, encode(request), "breach")
+        ledger.plan(run, plan, None)
+        return
+    told = {"message": result.message} if isinstance(result, Failure) else {"result": result[0]}
+    run.note("deadline.told", path, {"handler": call.handler, **told})
 
 
 def disown(run: Run, frame: Frame) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from detent.kernel import alerts, breaking, budget, intercept, ledger, listening, policy, timing
-from detent.kernel.blocks import passage, person, seeing, worker
+from detent.kernel.blocks import aside, passage, person, seeing, worker
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
 from detent.kernel.bounds import too_large
 from detent.kernel.builtin import MOVES, Moved, Result
@@ -266,24 +266,35 @@ def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
     if run.held:
         frame.phase = "unanswered"
         return WAIT
-    frame.phase = "escalated"
-    request = encode(person.escalation_request(run, node))
-    ledger.plan(
-        run,
-        ledger.Plan(
-            f"{path}?escalation", node.key, human.escalation_handler, request, "escalation"
-        ),
-        frame,
-    )
-    run.note("human.escalated", path, {"handler": human.escalation_handler})
-    return WAIT
+    return _escalate(run, node, frame, path, human.escalation_handler)
+
+
+def _escalate(run: Run, node: Node, frame: Frame, path: str, handler: str) -> int:
+    """Call the escalation handler; of a worker, who may never come, nothing is waited for."""
+    request = person.escalation_request(run, node)
+    result = aside.at_once(run, handler, request)
+    if result is None:
+        outside = worker.is_outside(run, handler)
+        frame.phase = "escalated"
+        plan = ledger.Plan(f"{path}?escalation", node.key, handler, encode(request), "escalation")
+        ledger.plan(run, plan, None if outside else frame)
+        run.note("human.escalated", path, {"handler": handler})
+        return _escalation_over(run, node, path, None) if outside else WAIT
+    run.note("human.escalated", path, {"handler": handler})
+    if isinstance(result, Failure):
+        return give_up(run, node, path, result)
+    return _escalation_over(run, node, path, result[0])
 
 
 def _escalated(run: Run, node: Node, frame: Frame, path: str) -> int:
     """The escalation ended; if it failed the step fails, for nobody ever allowed its handler."""
     if isinstance(run.woken_value, Failure) and run.woken_why == "failed":
         return give_up(run, node, path, run.woken_value)
-    output = person.escalated(node.block, run.woken_value)
+    return _escalation_over(run, node, path, run.woken_value)
+
+
+def _escalation_over(run: Run, node: Node, path: str, result: Any) -> int:
+    output = person.escalated(node.block, result)
     run.put_output(node.id, output)
     run.note("step.executed", path, {"output": output})
     return DONE

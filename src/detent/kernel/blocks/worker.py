@@ -20,6 +20,11 @@ def spec(run: Run, node: Node, frame: Frame | None = None) -> HandlerSpec:
     return spec_of(run, handler, node.block.queue_name or "")
 
 
+def is_outside(run: Run, handler: str) -> bool:
+    """Whether a call of this handler is handed out to workers."""
+    return run.handler(handler).worker and not run.snapshot.dry_run
+
+
 def preview(run: Run, node: Node, params: Any) -> dict[str, Any] | None:
     """The output of a worker's step in a dry run, which hands nothing out; else None."""
     if not run.snapshot.dry_run or not spec(run, node).worker:

@@ -7,6 +7,7 @@ than asked for is 422, as existing clients expect.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any, TypeVar
 
@@ -79,6 +80,11 @@ def shaped(value: Any, shape: type[T]) -> T:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
         raise Refusal(422, f"Failed to deserialize the JSON body: {error}") from None
+
+
+def aware(at: dt.datetime | None) -> dt.datetime | None:
+    """A timestamp of a body; one without an offset is in UTC."""
+    return at.replace(tzinfo=dt.UTC) if at is not None and at.tzinfo is None else at
 
 
 def queried(request: Request, shape: type[Q]) -> Q:

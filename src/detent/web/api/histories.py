@@ -12,6 +12,7 @@ from detent.kernel.views import AuditEntry, OutputRow, Transition
 from detent.model.ids import derived_id
 from detent.service import explaining, histories, proving
 from detent.service.reading import find_instance, timing_of
+from detent.service.templates import resolved_input
 from detent.web.api.call import Call
 from detent.web.api.reply import instant, json_reply
 from detent.web.api.routes import Table
@@ -167,6 +168,16 @@ async def effects(call: Call) -> Response:
     return json_reply(await call.desk.look(read))
 
 
+@table.route("GET", "/instances/{id:uuid}/blocks/{block}/resolved-input", gives={200: Any})
+async def input_of_block(call: Call) -> Response:
+    """The params of a step filled in, and where each value came from."""
+    return json_reply(
+        await call.desk.look(
+            lambda store: resolved_input(store, call.path["id"], call.tenant, call.path["block"])
+        )
+    )
+
+
 @table.route("GET", "/instances/{id:uuid}/explain", gives={200: Any})
 async def explain(call: Call) -> Response:
     """Why an instance stands still, what would release it, and when it can move by itself."""
@@ -209,17 +220,18 @@ def audit_wire(instance: str, tenant: str, entry: AuditEntry, timing: Timing) ->
     """One journal entry as the API shows it."""
     detail = entry.detail if isinstance(entry.detail, dict) else {}
     changed = entry.action.startswith("run.") and "to" in detail
-    kind = "state_transition" if changed else entry.action
+    in_bulk = entry.action == "batch.action"
+    kind = "batch_action" if in_bulk else "state_transition" if changed else entry.action
     made: dict[str, Any] = {
         "id": _row_id(instance, f"entry:{entry.id}"),
         "instance_id": instance,
         "tenant_id": tenant,
-        "event_type": "batch_action" if entry.action == "batch.action" else kind,
+        "event_type": kind,
     }
     if changed:
         made |= {"from_state": detail.get("from") or None, "to_state": detail["to"]}
-    elif "from" in detail:
-        made["from_state"] = detail["from"]
+    elif in_bulk:
+        made["from_state"] = detail["state"]
     if entry.node:
         made["block_id"] = entry.node
     made["details"] = entry.detail

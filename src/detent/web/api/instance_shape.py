@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from detent.kernel.budget import EXCEEDED
 from detent.kernel.spill import unpack
-from detent.model.snapshot import Snapshot, decode_snapshot
+from detent.kernel.survey import next_due
+from detent.model.limits import AUDIT_SHOWN
+from detent.model.snapshot import Frame, Snapshot, decode_snapshot
+from detent.service.histories import newest_entries
 from detent.service.instances import SequenceIds
 from detent.service.reading import snapshot_or_start, timing_of
 from detent.service.sessions import session_of
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from detent.kernel.recording import Timing
+    from detent.kernel.views import AuditEntry
     from detent.ports.store import InstanceRow, Store
 
 PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
@@ -42,6 +47,27 @@ def shown(store: Store, rows: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     return made
 
 
+def whole(store: Store, row: InstanceRow) -> dict[str, Any]:
+    """One instance, with the newest entries of its journal as `context.audit`."""
+    made = shown(store, [row])[0]
+    timing = timing_of(store)
+    made["context"]["audit"] = [
+        {
+            "timestamp": instant(timing.ms_of(entry.tick)),
+            "event": entry.action,
+            "details": {"block_id": entry.node} | _told(entry) if entry.node else _told(entry),
+        }
+        for entry in newest_entries(store, row, AUDIT_SHOWN)
+    ]
+    return made
+
+
+def _told(entry: AuditEntry) -> dict[str, Any]:
+    """What an entry tells beside its place, but for what stands among the outputs."""
+    detail = entry.detail if isinstance(entry.detail, dict) else {}
+    return {name: value for name, value in detail.items() if name not in ("in", "output")}
+
+
 def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing) -> dict[str, Any]:
     made: dict[str, Any] = {
         "id": row.id,
@@ -49,10 +75,10 @@ def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing
         "tenant_id": row.tenant,
         "namespace": row.namespace,
         "state": row.state,
-        "next_fire_at": _next_fire(row, timing),
+        "next_fire_at": _next_fire(row, snapshot, timing),
         "priority": PRIORITY_NAMES[row.priority],
         "timezone": snapshot.timezone,
-        "metadata": snapshot.metadata,
+        "metadata": _metadata(snapshot),
         "context": {
             "data": snapshot.data,
             "config": snapshot.config,
@@ -66,6 +92,8 @@ def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing
         "max_concurrency": concurrency.get("max"),
         "idempotency_key": row.key,
         "parent_instance_id": row.parent,
+        "budget": snapshot.budget,
+        "budget_breach": snapshot.budget_breach,
         "paused_reason": snapshot.paused_reason or None,
         "pause_requested": snapshot.pause_requested or None,
         "error": snapshot.error,
@@ -76,22 +104,45 @@ def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing
     return made
 
 
-def _next_fire(row: InstanceRow, timing: Timing) -> str | None:
+def _metadata(snapshot: Snapshot) -> Any:
+    """The caller's own, and why a budget holds the instance."""
+    if snapshot.paused_reason != EXCEEDED or not isinstance(snapshot.metadata, dict | None):
+        return snapshot.metadata
+    why = {"paused_reason": EXCEEDED, "budget_breach": snapshot.budget_breach}
+    return {**(snapshot.metadata or {}), **why}
+
+
+def _next_fire(row: InstanceRow, snapshot: Snapshot, timing: Timing) -> str | None:
+    """When a scheduled instance goes on; the listed column may be too early, the snapshot knows."""
     if row.state != "scheduled":
         return None
-    return instant(timing.ms_of(row.created if row.due is None else row.due))
+    due = row.created if row.due is None else row.due
+    if row.due is not None and snapshot.version and not snapshot.more:
+        due = next_due(snapshot, row.due) or due
+    return instant(timing.ms_of(due))
 
 
 def _runtime(snapshot: Snapshot, timing: Timing) -> dict[str, Any]:
     now = snapshot.runtime
     started = None if snapshot.started is None else timing.ms_of(snapshot.started)
+    since = _open_since(snapshot.root, now.get("current_step"))
     return {
         "current_step": now.get("current_step"),
         "attempt": now.get("attempt", 0),
         "started_at": instant(started),
+        "current_step_started_at": None if since is None else instant(timing.ms_of(since)),
         "resource_key": now.get("resource_key"),
         "instance_id": snapshot.id,
+        "run_id": f"{snapshot.id}:{snapshot.generation}",
         "total_steps_executed": snapshot.steps,
         "dry_run": snapshot.dry_run,
         "dry_run_auto_approve": snapshot.auto_approve,
     }
+
+
+def _open_since(frame: Frame | None, step: str | None) -> int | None:
+    """The tick at which a step was entered that has not ended."""
+    if frame is None or frame.b == step:
+        return None if frame is None else frame.since
+    found = (_open_since(lane.open, step) for lane in frame.lanes if not lane.end)
+    return next((since for since in found if since is not None), None)

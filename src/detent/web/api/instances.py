@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.responses import Response
 
 from detent.kernel.lifecycle import INSTANCE
@@ -19,6 +19,7 @@ from detent.service.reading import find_instance
 from detent.service.sequences import find_sequence
 from detent.service.starting import StartRequest, check_handlers, start_submission
 from detent.web.api import instance_shape, sessions
+from detent.web.api.bodies import aware
 from detent.web.api.call import Call
 from detent.web.api.reply import json_reply
 from detent.web.api.routes import Table
@@ -43,6 +44,15 @@ class Context(Struct):
     config: Any = None
 
 
+class Budget(Struct, omit_defaults=True):
+    """What an instance may use up before it is paused."""
+
+    max_steps: int | None = None
+    max_total_tokens: int | None = None
+    max_input_tokens: int | None = None
+    max_output_tokens: int | None = None
+
+
 class NewInstance(Struct):
     """An instance to start."""
 
@@ -60,8 +70,8 @@ class NewInstance(Struct):
     idempotency_key: str | None = None
     dry_run: bool = False
     dry_run_auto_approve: bool = False
+    budget: Budget | None = None
     session_id: str | None = None
-    budget: dict[str, int] | None = None
 
 
 class Batch(Struct):
@@ -139,23 +149,15 @@ async def create_many(call: Call, body: Batch) -> Response:
 @table.route("GET", "/instances", query=ListInstances, gives={200: Page})
 async def listing(call: Call) -> Response:
     """List instances, the newest first."""
-    items, more = await call.desk.look(lambda store: _page(store, call, call.query))
+    items, more = await call.desk.look(lambda store: page(store, call, call.query))
     return json_reply(Page(items=items, has_more=more))
-
-
-@table.route("GET", "/instances/dlq", query=ListInstances, gives={200: list[Any]})
-async def dead_letters(call: Call) -> Response:
-    """The failed instances, which a retry can bring back."""
-    asked = replace(call.query, state="failed")
-    items, _more = await call.desk.look(lambda store: _page(store, call, asked))
-    return json_reply(items)
 
 
 @table.route("GET", "/instances/{id:uuid}", gives={200: Any})
 async def show(call: Call) -> Response:
     """One instance with its context."""
-    made = await call.desk.look(lambda store: instance_shape.shown(store, [_row(store, call)]))
-    return json_reply(made[0])
+    made = await call.desk.look(lambda store: instance_shape.whole(store, _row(store, call)))
+    return json_reply(made)
 
 
 @table.route("GET", "/instances/{id:uuid}/children", gives={200: list[Any]})
@@ -198,28 +200,36 @@ def _row(store: Store, call: Call) -> InstanceRow:
     return find_instance(store, call.path["id"], call.tenant)
 
 
-def _page(store: Store, call: Call, asked: ListInstances) -> tuple[list[dict[str, Any]], bool]:
+def page(store: Store, call: Call, asked: ListInstances) -> tuple[list[dict[str, Any]], bool]:
+    """Some of the instances that a list is asked for, and whether there are more."""
+    query = list_query(store, call, asked)
+    if query is None:
+        return [], False
+    rows = store.recent_instances(query._replace(limit=query.limit + 1))
+    return instance_shape.shown(store, rows[: query.limit]), len(rows) > query.limit
+
+
+def list_query(store: Store, call: Call, asked: ListInstances) -> ListQuery | None:
+    """What a list is asked for; None when nothing can be found."""
     if not asked.offset >= 0 or not asked.limit > 0:
         raise invalid("limit", "above 0, and offset not negative", asked.limit)
-    limit = min(asked.limit, LIST_MOST)
     tenant = call.scope(asked.tenant_id)
     definitions: tuple[str, ...] = ()
+    states = _states(asked.state)
     if asked.sequence_id is not None:
         try:
             definitions = (find_sequence(store, asked.sequence_id, tenant).hash,)
         except RequestError:
-            return [], False
-    query = ListQuery(
+            return None
+    return ListQuery(
         tenant=tenant or "",
         namespace=asked.namespace or "",
         definitions=definitions,
-        states=_states(asked.state),
+        states=states,
         labels=_labels(call),
         offset=asked.offset,
-        limit=limit + 1,
+        limit=min(asked.limit, LIST_MOST),
     )
-    rows = store.recent_instances(query)
-    return instance_shape.shown(store, rows[:limit]), len(rows) > limit
 
 
 def _states(text: str | None) -> tuple[str, ...]:
@@ -266,8 +276,8 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
         dry_run=body.dry_run,
         auto_approve=body.dry_run_auto_approve,
         concurrency_key=body.concurrency_key,
-        budget=body.budget,
         max_concurrency=1 if body.max_concurrency is None else body.max_concurrency,
+        budget=None if body.budget is None else asdict(body.budget),
     )
     moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
     return start_submission(known.definition, request, moment, 0)
@@ -280,4 +290,4 @@ def _begins(body: NewInstance) -> dt.datetime | dt.timedelta | None:
         if at is not None:
             raise invalid("start_in_ms", "left out where next_fire_at is given", span)
         return dt.timedelta(milliseconds=span_ms("start_in_ms", span))
-    return at.replace(tzinfo=dt.UTC) if at is not None and at.tzinfo is None else at
+    return aware(at)

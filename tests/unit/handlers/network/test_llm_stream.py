@@ -10,7 +10,7 @@ from detent.handlers import Failed
 from detent.handlers.network.llm_stream import Events
 from detent.handlers.network.secrets import Flow, Secrets
 from detent.model.inputs import EffectFailed
-from detent.model.limits import EVENT_BYTES
+from detent.model.limits import STREAM_EVENT_CHARS
 from tests.unit.handlers.calling import INSTANCE
 from tests.unit.handlers.network.calling_out import called
 from tests.unit.handlers.network.loopback import answer, pieces
@@ -98,8 +98,8 @@ def test_calls_of_tools_come_in_parts():
         (b'data: {"choices": 7}\n\n', None),
         (b'data: {"type": "error", "error": {"type": "overloaded_error"}}\n\n', True),
         (b'data: {"type": "error", "error": {"type": "invalid_request_error"}}\n\n', False),
-        (b"data: " + b"x" * (EVENT_BYTES + 1), False),
-        (b"data: x\n" * EVENT_BYTES, False),
+        (b"data: " + b"x" * (STREAM_EVENT_CHARS + 1), False),
+        (b"data: x\n" * STREAM_EVENT_CHARS, False),
     ],
     ids=lambda value: repr(value)[:40],
 )
@@ -161,10 +161,10 @@ def test_events_are_the_same_however_the_bytes_are_cut(cuts, end):
 
 
 def test_an_event_may_be_as_large_as_the_limit():
-    body = b'"' + b"x" * (EVENT_BYTES - 100) + b'"'
+    body = b'"' + b"x" * (STREAM_EVENT_CHARS - 100) + b'"'
     assert len(list(Events().feed(b"data: " + body + b"\n\n"))) == 1
     with pytest.raises(Failed):
-        list(Events().feed(b"data: " + b"x" * (EVENT_BYTES + 100)))
+        list(Events().feed(b"data: " + b"x" * (STREAM_EVENT_CHARS + 100)))
 
 
 @given(st.lists(st.sampled_from([KEY[:5], KEY[5:], KEY, "text", KEY[:9], "sk-"]), max_size=8))
