@@ -178,6 +178,20 @@ def a_task(owner):
     return {"id": held["id"], "handler": handler}
 
 
+def a_breaker(owner):
+    """Of a handler whose worker has failed once."""
+    handler = a_task(owner)["handler"]
+    poll = {"handler_name": handler, "worker_id": "w1"}
+    (held,) = owner.server.post("/workers/tasks/poll", poll, tenant=owner.tenant).json()
+    report = {"worker_id": "w1", "message": MARK, "retryable": False}
+    report["claim_epoch"] = held["claim_epoch"]
+    path = f"/workers/tasks/{held['id']}/fail"
+    told = owner.server.post(path, report, tenant=owner.tenant)
+    assert told.status_code == 200, told.text
+    owner.server.settle(held["instance_id"], "failed")
+    return {"tenant": owner.tenant, "handler": handler}
+
+
 # The first segment of a path, or the first two -> what its parameters name.
 KINDS = {
     "events": an_event,
@@ -201,6 +215,7 @@ KINDS = {
     "credentials": a_credential,
     "api-keys": an_api_key,
     "workers": a_task,
+    "tenants": a_breaker,
 }
 VIEWS = {
     "events": ["/events/{id}"],
@@ -228,6 +243,7 @@ VIEWS = {
     "credentials": ["/credentials/{id}"],
     "api-keys": ["/api-keys"],
     "workers": ["/workers/tasks", "/workers/tasks/{id}/attempts"],
+    "tenants": ["/tenants/{tenant}/circuit-breakers/{handler}"],
 }
 
 # What a field of a body or query is given, by its name: something to compute, or a plain value.
