@@ -28,7 +28,7 @@ def provider():
 
 @pytest.fixture
 def engine(provider):
-    with virtual(handlers=provider.handlers) as made:
+    with virtual(handlers=provider.handlers, breaker_threshold=5) as made:
         yield made
         proved(made)
 
@@ -64,7 +64,7 @@ def test_a_success_between_failures_begins_anew(engine, provider):
 def test_a_handler_that_never_failed_is_not_known_and_leaves_no_row(tmp_path, provider):
     provider.down = False
     path = tmp_path / "s.db"
-    with virtual(path, provider.handlers) as engine:
+    with virtual(path, provider.handlers, breaker_threshold=5) as engine:
         made = orders(engine, 7)
         assert engine.breakers.list() == []
         with refused("breaker.unknown"):
@@ -199,11 +199,11 @@ def test_tenants_are_apart(engine, provider):
 @pytest.mark.req("SEQ-HND-5")
 def test_a_restart_keeps_the_breaker_and_who_waits_for_it(tmp_path, provider):
     path = tmp_path / "s.db"
-    with virtual(path, provider.handlers) as engine:
+    with virtual(path, provider.handlers, breaker_threshold=5) as engine:
         orders(engine, 5)
         waiting = orders(engine, 3, first=5)
         promised = engine.explain(waiting[0]).earliest_ms
-    with virtual(path, provider.handlers) as engine:
+    with virtual(path, provider.handlers, breaker_threshold=5) as engine:
         assert engine.breakers.show("pay").state == "open"
         assert engine.explain(waiting[0]).earliest_ms == promised
         late = orders(engine, 1, first=8)
@@ -241,7 +241,7 @@ def test_doubt_is_no_failure(provider):
     async def once():
         raise ConnectionError("who knows")
 
-    with virtual(handlers=[once]) as engine:
+    with virtual(handlers=[once], breaker_threshold=5) as engine:
         made = orders(engine, 7, sequence("s", step("a", once)))
         assert states(engine, made) == ["waiting"] * 7
         assert engine.breakers.list() == []

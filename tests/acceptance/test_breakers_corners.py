@@ -23,7 +23,7 @@ def provider():
 
 @pytest.fixture
 def engine(provider):
-    with virtual(handlers=provider.handlers) as made:
+    with virtual(handlers=provider.handlers, breaker_threshold=5) as made:
         yield made
         proved(made)
 
@@ -31,7 +31,7 @@ def engine(provider):
 @pytest.mark.req("SEQ-HND-5", "SEQ-HND-3")
 def test_workers_reports_count_and_an_open_breaker_hands_nothing_out():
     one = sequence("one", step("a", "charge"))
-    with virtual(workers=True) as engine:
+    with virtual(workers=True, breaker_threshold=5) as engine:
         for failures in range(1, 6):
             instance = engine.start(one)
             engine.advance(0)
@@ -57,7 +57,7 @@ def test_workers_reports_count_and_an_open_breaker_hands_nothing_out():
 @pytest.mark.req("SEQ-HND-5", "SEQ-HND-3")
 def test_the_next_attempt_of_a_worker_waits_for_an_open_breaker():
     retry = detent.retry(9, initial_backoff=100)
-    with virtual(workers=True) as engine:
+    with virtual(workers=True, breaker_threshold=5) as engine:
         instance = engine.start(sequence("one", step("a", "charge", retry=retry)))
         for _ in range(5):
             engine.advance(10 * SECOND)

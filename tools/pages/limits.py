@@ -48,7 +48,8 @@ _ENGINE = {
     "`tenant` and `secrets`.",
     "webhook_delivery": "How they are told, below.",
     "workers": "Handlers that nobody has registered are external workers'; off, they are refused.",
-    "breaker_threshold": "Failures in a row that open a handler's circuit breaker; 0: none ever.",
+    "breaker_threshold": "Failures in a row that open a handler's circuit breaker; 0: there are "
+    "none. `detent serve` has 5.",
     "breaker_cooldown_ms": "How long an open circuit breaker lets nothing pass.",
     "work_stale_ms": "How long a worker's claim lives without a heartbeat.",
     "turns": "The settings of the writer, below.",

@@ -46,7 +46,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     allow_internal_urls: bool = False  # network handlers may call private addresses
     allowed_internal_hosts: tuple[str, ...] = ()  # names, addresses, networks; perhaps with :port
     api_key_envs: tuple[str, ...] = ("*_API_KEY",)  # variables that llm_call may read keys from
-    breaker_threshold: int = limits.BREAKER_THRESHOLD  # failures in a row; 0: no circuit breakers
+    breaker_threshold: int = 0  # failures in a row that open a circuit breaker; 0: there are none
     breaker_cooldown_ms: int = limits.BREAKER_COOLDOWN_MS  # how long an open one lets nothing pass
     turns: WriterSettings = WriterSettings()
 

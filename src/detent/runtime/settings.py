@@ -23,7 +23,7 @@ class WriterSettings(Struct, frozen=True, kw_only=True):
     stale_instance_threshold_secs: int = 300
     cache_bytes: int = 64 * 1024 * 1024
     seal_every_turns: int = limits.SEAL_EVERY_TURNS
-    breaker_threshold: int = limits.BREAKER_THRESHOLD  # failures in a row; 0: no breakers
+    breaker_threshold: int = 0  # failures in a row; 0: no breakers
     breaker_cooldown_ms: int = limits.BREAKER_COOLDOWN_MS
     errand: bool = False  # only what is asked for moves; waits, lines and calls are left to others
     webhooks: tuple[Webhook, ...] = ()  # whom to tell; without their secrets

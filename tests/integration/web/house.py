@@ -118,9 +118,10 @@ def instance_body(sequence, data=None, **fields):
 
 @contextmanager
 def house(path, handlers=(), api=None, **settings):
-    """A served engine on a store, with a vault."""
+    """A served engine on a store, with a vault and the circuit breakers that a server has."""
+    settings = {"vault_key": VAULT, "breaker_threshold": 5, **settings}
     with (
-        Engine(path, handlers=handlers, **{"vault_key": VAULT, **settings}) as engine,
+        Engine(path, handlers=handlers, **settings) as engine,
         served(engine, api or ApiSettings(api_key=ROOT)) as server,
     ):
         made = House(engine, server.url)
