@@ -180,7 +180,7 @@ def test_an_overdue_claim_goes_back_under_its_id_and_the_next_has_a_higher_epoch
     assert store.work.overdue(1_149, 10) == []
     overdue = store.work.overdue(1_150, 10)
     assert [row.id for row in overdue] == ["item"]
-    assert [row.id for row in store.work.reclaim(overdue, 1_150)] == ["item"]
+    assert [row.id for row in store.work.reclaim(overdue, 1_150, {})] == ["item"]
     back = store.work.item("item")
     assert (back.state, back.worker, back.claim_epoch, back.lost) == ("pending", None, 1, 1)
     (row,) = store.work.claim(a_claim("w2", now_ms=1_200)).rows
@@ -201,7 +201,7 @@ def test_a_heartbeat_that_comes_before_the_reaper_keeps_the_claim(world, store):
     claimed(store)
     overdue = store.work.overdue(1_100, 10)
     store.work.beat(Beat("item", "w1", 1, 1_100, STALE_MS))
-    assert store.work.reclaim(overdue, 1_100) == []
+    assert store.work.reclaim(overdue, 1_100, {}) == []
     assert store.work.settle(a_report("item", now_ms=1_100, overdue=True)) == "lost"
     assert store.work.item("item").state == "claimed"
     assert events(store, "item") == ["claimed"]
@@ -213,7 +213,7 @@ def test_what_is_called_off_is_nobody_s_and_its_holder_s_report_is_ignored(world
     for id in ("held", "done", "freed"):
         claimed(store, handler=id)
     store.work.settle(a_report("done"))
-    store.work.reclaim([store.work.item("freed")], 9_999)
+    store.work.reclaim([store.work.item("freed")], 9_999, {})
     world.commit(called_off=[*items, "unknown"])
     states = {id: store.work.item(id).state for id in items}
     expected = dict.fromkeys(items, "cancelled")

@@ -58,7 +58,7 @@ class WorkRoom:
         self.bell.ring(polled.reclaimed)
         if polled.tasks:
             self.claimed()
-        if failed:
+        if failed or polled.left:
             self.told()
         return polled
 
@@ -121,7 +121,7 @@ class WorkRoom:
         now_ms = self.now_ms()
         reaped = self._parts.write(lambda store: work.reap(store, now_ms))
         self.bell.ring(reaped.reclaimed)
-        if reaped.failed:
+        if reaped.left:
             self.told()
         self._looked, self._known_due = True, reaped.next_ms
         return reaped.next_ms

@@ -8,9 +8,9 @@ import msgspec
 
 from detent.kernel.gate.asks import Answer, Ask, Asked, encode
 from detent.kernel.run import NeedFact, Run
-from detent.kernel.survey import waits_of
 from detent.model.decision import Message, Need
 from detent.model.ids import derived_id
+from detent.model.snapshot import OpenEffect
 
 
 def gate_id(tenant: str) -> str:
@@ -67,12 +67,24 @@ def let_go(run: Run) -> None:
         run.facts.gate.let_go(snapshot.tenant, snapshot.concurrency["key"], snapshot.id)
 
 
-def leave_unwanted(run: Run) -> None:
-    """Give up every place in line that no open node waits for: it was cancelled or has ended."""
-    standing = {wait.token for wait in waits_of(run.snapshot.root) if wait.kind in ("gate", "slot")}
-    for token in list(run.snapshot.tickets):
-        if token not in standing:
-            leave(run, token)
+def begin(run: Run, effect: OpenEffect) -> None:
+    """The call of an effect has begun, or may have: what it was granted is used."""
+    if effect.ticket:
+        spend(run, effect.ticket)
+        effect.ticket = 0
+
+
+def give_up(run: Run, effect: OpenEffect) -> None:
+    """The call of an effect was certainly not made: what it was granted is for others."""
+    if effect.ticket:
+        leave(run, effect.ticket)
+        effect.ticket = 0
+
+
+def spend(run: Run, token: int) -> None:
+    """What was granted under a token is used."""
+    if run.facts.gate is not None:
+        run.facts.gate.begin(run.snapshot.tenant, f"{run.snapshot.id}:{token}")
 
 
 def _answer(run: Run, token: int, say: Any) -> Answer:

@@ -14,8 +14,17 @@ def worker_words(effect: OpenEffect) -> str:
 def late_words(effect: OpenEffect) -> str:
     """What follows when no outcome comes in time."""
     if effect.next_try is not None:
-        return "the next attempt to find out"
+        planned = effect.state == "planned"
+        return "it is called in its send windows" if planned else "the next attempt to find out"
     return {
         "repeatable": "without an outcome it counts as failed",
         "once": "without an outcome a person is asked",
     }.get(effect.doubt, "without an outcome it is looked into")
+
+
+def loop_words(effect: OpenEffect) -> str:
+    """Why a call is not made again that ends the process each time."""
+    return (
+        f"the process died {effect.crashes} times while {effect.handler} was being performed; "
+        f"it is not called again"
+    )

@@ -9,11 +9,11 @@ there.
 from __future__ import annotations
 
 from detent.kernel import intercept
-from detent.kernel.ledger import unsettled
 from detent.kernel.lifecycle import INSTANCE
 from detent.kernel.program import ON_CANCEL, ON_FAILURE, Node
 from detent.kernel.run import Run, in_line
 from detent.kernel.slot import wake_up
+from detent.kernel.survey import unsettled
 from detent.kernel.walk import DONE, FAILED, STOPPED, WAIT, cancel_lanes, run_lane
 from detent.model.decision import Message
 from detent.model.inputs import ChildEnded, ChildRetried, encode_input
@@ -147,7 +147,7 @@ def _clean_up(run: Run, root: Frame, nodes: list[Node]) -> bool:
 
 
 def _close(run: Run, root: Frame) -> None:
-    if root.phase == "settling" and unsettled(run, ""):
+    if root.phase == "settling" and unsettled(run.snapshot, ""):
         return
     end = "cancelled" if root.phase == "settling" else root.phase
     snapshot = run.snapshot

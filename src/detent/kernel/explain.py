@@ -301,6 +301,14 @@ class _Speaker:
         if effect.state == "indeterminate":
             text = f"{label} waits for a person's decision on its call of {effect.handler}"
             return text, RESOLUTIONS
+        if effect.next_try is not None and effect.state == "planned":
+            text = f"{label} waits for its send window to open before it calls {effect.handler}"
+            return text, (f"the opening of its send window at {self.at(effect.next_try)}",)
+        if effect.asked:
+            told = self.forecasts.get(effect.asked)
+            rule = "" if told is None else told.rule
+            text = f"{label} {held(rule, told)} before it calls {effect.handler} once more"
+            return text, (freed(rule, told, self.at),)
         if effect.worker:
             return f"{label} waits for {worker_words(effect)}", (self._report(effect),)
         due = effect_due(effect)

@@ -34,6 +34,9 @@ def held(rule: str, told: Forecast | None) -> str:
     """What holds somebody who stands in line, now and last."""
     kind, _, key = rule.partition(":")
     text = _HELD[kind].format(repr(key)) if kind in _HELD else "is in line"
+    if told is not None and told.granted:
+        calls = "call that has" if told.granted == 1 else "calls that have"
+        text += f", behind {told.granted} granted {calls} not begun,"
     return text + (f", then by {_by(told.then)}," if told is not None and told.then else "")
 
 

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from detent.kernel import asking, breaking, intercept, ledger, listening, slot
+from detent.kernel import asking, breaking, calling, intercept, ledger, listening, slot
 from detent.kernel.blocks import correlator
 from detent.kernel.blocks.person import acceptable
 from detent.kernel.blocks.schedule import child_ended, child_retried
@@ -30,6 +30,7 @@ from detent.model.inputs import (
     EffectDoubted,
     EffectFailed,
     EffectReconciled,
+    EffectStranded,
     EventArrived,
     EventsMatched,
     Forked,
@@ -51,6 +52,8 @@ def take(run: Run, told: Input, index: int) -> None:
         case EffectApplied() | EffectFailed() | EffectDoubted() | EffectReconciled():
             breaking.heard(run, told)
             resume_token(run, ledger.take_outcome(run, told, index))
+        case EffectStranded():
+            _stranded(run, told, index)
         case SignalReceived():
             _signal(run, told, index)
         case Commanded():
@@ -122,6 +125,16 @@ def _skip(run: Run, key: str) -> None:
     if effect is not None:
         effect.state = "indeterminate"
         resume_token(run, ledger.resolve(run, effect, "skip", None))
+
+
+def _stranded(run: Run, told: EffectStranded, index: int) -> None:
+    """An effect is settled by its outcome, or stands already, or its call is made from here."""
+    effect = run.effect(told.key)
+    if effect is None or effect.state != "planned" or effect.asked or effect.next_try is not None:
+        run.note("event.ignored", "", {"in": index, "why": "the call is not to be made"})
+        return
+    run.note("error.retried", effect.node, {"key": effect.key, "why": "its process is gone"})
+    resume_token(run, ledger.stranded(run, effect, called=told.called))
 
 
 def _signal(run: Run, told: SignalReceived, index: int) -> None:
@@ -271,7 +284,10 @@ def _called(run: Run, told: GateCalled, index: int) -> None:
     """A ticket's turn has come: its node, or the instance itself, takes what was kept for it."""
     root = run.snapshot.root
     frame = ledger.find_frame(root, told.token)
-    if frame is None or frame.wait is None or frame.wait.kind not in ("gate", "slot"):
+    effect = calling.in_line(run, told.token)
+    if effect is not None:
+        resume_token(run, ledger.let_pass(run, effect, None))
+    elif frame is None or frame.wait is None or frame.wait.kind not in ("gate", "slot"):
         run.note("event.ignored", "", {"in": index, "why": "nobody waits with this ticket"})
         asking.leave(run, told.token)
     elif frame is root:
@@ -286,8 +302,13 @@ def _gate_answered(run: Run, told: GateAnswered, index: int) -> None:
     """What the gate of another writer said; a grant that nobody wants any more is given back."""
     frame = ledger.find_frame(run.snapshot.root, told.token)
     answer = msgspec.convert(told.answer, Answer)
-    if frame is None or frame.wait is None or frame.wait.kind not in ("gate", "slot"):
+    effect = calling.in_line(run, told.token)
+    if effect is not None:
+        asking.forget(run, told.token)
+        resume_token(run, ledger.let_pass(run, effect, answer))
+    elif frame is None or frame.wait is None or frame.wait.kind not in ("gate", "slot"):
         run.note("event.ignored", "", {"in": index, "why": "nobody waits with this ticket"})
+        asking.leave(run, told.token)
     elif frame is run.snapshot.root:
         asking.forget(run, told.token)
         if slot.granted(run, answer):

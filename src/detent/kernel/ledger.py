@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from detent.kernel import asking, calling
 from detent.kernel.budget import spend
+from detent.kernel.calling import deadline_of, find_frame
+from detent.kernel.effect_words import loop_words
 from detent.kernel.failure import Failure
+from detent.kernel.gate.asks import Answer
 from detent.kernel.lifecycle import check_effect
 from detent.kernel.orders import order_of
 from detent.kernel.run import Run, encode
@@ -42,6 +46,8 @@ class Plan(NamedTuple):
     resource: str = ""
     queue: str = ""  # names external workers, whatever the handler
     pause_ms: int = 0  # a worker gets it after that
+    granted: Any = None  # what it may use of limits and pools
+    ticket: int = 0  # under which that was granted
 
 
 class Wake(NamedTuple):
@@ -72,13 +78,15 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         marked=spec.marked,
         attempt=plan.attempt,
         since=run.tick,
-        deadline=None if worker else _deadline(run, timeout_ms),
+        deadline=None if worker else deadline_of(run, timeout_ms),
         timeout_ms=timeout_ms,
         ctx=spec.ctx,
         resource=plan.resource,
         worker=worker,
         queue=plan.queue if worker else "",
         available=run.after(plan.pause_ms) if worker and plan.pause_ms else None,
+        granted=plan.granted,
+        ticket=plan.ticket,
     )
     snapshot.effects.append(effect)
     if plan.kind != "policy":  # asking whether to act is no act
@@ -104,13 +112,6 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
     else:
         run.orders.append(order_of(snapshot, effect, run.program))
     return effect
-
-
-def _deadline(run: Run, timeout_ms: int | None) -> int:
-    """When a call made now counts as lost, though no dispatcher ever says so."""
-    if timeout_ms is None:
-        return run.after(limits.EFFECT_DEADLINE_MS)
-    return run.after(timeout_ms + limits.DEADLINE_GRACE_MS)
 
 
 def take_outcome(run: Run, told: Outcome, index: int) -> Wake | None:
@@ -144,6 +145,7 @@ def _is_no_news(told: Outcome) -> bool:
 
 def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake | None:
     """Nobody knows whether it happened: do what the handler's class allows."""
+    asking.begin(run, effect)
     if crashed:
         effect.crashes += 1
     looping = effect.crashes > limits.CRASHES_PER_EFFECT
@@ -151,7 +153,7 @@ def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake |
     if effect.doubt == "repeatable":
         if looping:
             return _failed(
-                run, effect, _loop_text(effect), False, "consistency", {"code": "effect.crash_loop"}
+                run, effect, loop_words(effect), False, "consistency", {"code": "effect.crash_loop"}
             )
         if effect.unwanted or not crashed:  # nobody wants to know, so it is not called again
             return _failed(run, effect, reason, True, "timeout", None)
@@ -160,19 +162,42 @@ def doubt(run: Run, effect: OpenEffect, reason: str, *, crashed: bool) -> Wake |
             effect.node,
             {"key": effect.key, "why": reason, "crashes": effect.crashes},
         )
-        run.orders.append(order_of(run.snapshot, effect, run.program))
-        return None
+        return _call_again(run, effect, called=True)
     if effect.doubt == "once" or looping:
-        return _escalate(run, effect, _loop_text(effect) if looping else reason)
+        return _escalate(run, effect, loop_words(effect) if looping else reason)
     return _try_again(run, effect, reason)
+
+
+def stranded(run: Run, effect: OpenEffect, *, called: bool) -> Wake | None:
+    """The process that was to make a call is gone: it is made by this one, if it may be now."""
+    return _call_again(run, effect, called=called)
+
+
+def let_pass(run: Run, effect: OpenEffect, said: Answer | None) -> Wake | None:
+    """The gate speaks to a call that stands in line to be made once more."""
+    return _unless(run, effect, calling.called(run, effect, said))
+
+
+def _call_again(run: Run, effect: OpenEffect, *, called: bool) -> Wake | None:
+    return _unless(run, effect, calling.again(run, effect, called=called))
+
+
+def _unless(run: Run, effect: OpenEffect, refused: Failure | None) -> Wake | None:
+    """Fail what may never act again; nobody can say so of a call in doubt, but for a person."""
+    if refused is None:
+        return None
+    if effect.state != "planned":
+        return _escalate(run, effect, refused.message)
+    return _failed(run, effect, refused.message, False, refused.kind, {"code": refused.code})
 
 
 def fire_effect(run: Run, effect: OpenEffect) -> Wake | None:
     """A due tick of an effect: its next reconcile attempt, or its deadline."""
     if effect.next_try is not None:
         effect.next_try = None
-        _reorder(run, effect)
-        return None
+        if effect.state == "planned":
+            return stranded(run, effect, called=False)
+        return _reorder(run, effect)
     effect.deadline = None
     if effect.state == "planned" and effect.marked and run.fact("flight", effect.key) is None:
         return _never_called(run, effect)
@@ -204,9 +229,9 @@ def resolve(run: Run, effect: OpenEffect, action: str, result: Any) -> Wake | No
     effect.state = "needs_reconcile"
     effect.tries = 0
     effect.crashes = 0
+    run.doubts.append(Doubt(effect=effect.key, state="needs_reconcile", reason=effect.reason))
     _wait_kind(run, effect, "effect")
-    _reorder(run, effect)
-    return None
+    return _reorder(run, effect)
 
 
 def release(run: Run, effect: OpenEffect) -> None:
@@ -235,6 +260,7 @@ def _withdraw(run: Run, effect: OpenEffect) -> None:
     else:
         run.withdrawn.append(effect.key)
         run.recalled.append(effect.key)
+    asking.give_up(run, effect)
     run.snapshot.effects.remove(effect)
     run.note("effect.withdrawn", effect.node, {"key": effect.key})
 
@@ -251,20 +277,6 @@ def _never_called(run: Run, effect: OpenEffect) -> Wake | None:
         attempt=effect.attempt,
     )
     return Wake(effect.token, "failed", failure) if effect.token else None
-
-
-def unsettled(run: Run, prefix: str) -> bool:
-    """Whether a call at or below a node is still open and not with a person."""
-    return any(
-        effect.state != "indeterminate" and _below(effect.node, prefix)
-        for effect in run.snapshot.effects
-    )
-
-
-def _below(node: str, prefix: str) -> bool:
-    return node.startswith(prefix) and (
-        len(node) == len(prefix) or prefix == "" or node[len(prefix)] in "/[?"
-    )
 
 
 def _applied(run: Run, effect: OpenEffect, result: Any, index: int) -> Wake | None:
@@ -294,6 +306,8 @@ def _settle(
 ) -> Wake | None:
     source = "in_flight" if effect.state == "planned" and effect.marked else effect.state
     check_effect(source, state)
+    if effect.ticket:
+        asking.begin(run, effect)
     run.snapshot.effects.remove(effect)
     if effect.marked:
         run.settled.append(effect.key)
@@ -320,28 +334,30 @@ def _try_again(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
         return _escalate(run, effect, reason)
     effect.state = "needs_reconcile"
     if effect.tries == 0:
-        _reorder(run, effect)
-    else:
-        pause = limits.RECONCILE_BACKOFF_MS << (effect.tries - 1)
-        effect.next_try = run.after(min(pause, limits.RECONCILE_BACKOFF_MAX_MS))
-        effect.deadline = None
-        detail = {"key": effect.key, "why": reason, "next_try": effect.next_try}
-        run.note("effect.doubted", effect.node, detail)
+        run.doubts.append(Doubt(effect=effect.key, state="needs_reconcile", reason=reason))
+        return _reorder(run, effect)
+    pause = limits.RECONCILE_BACKOFF_MS << (effect.tries - 1)
+    effect.next_try = run.after(min(pause, limits.RECONCILE_BACKOFF_MAX_MS))
+    effect.deadline = None
+    detail = {"key": effect.key, "why": reason, "next_try": effect.next_try}
+    run.note("effect.doubted", effect.node, detail)
     run.doubts.append(
         Doubt(effect=effect.key, state="needs_reconcile", next_try=effect.next_try, reason=reason)
     )
     return None
 
 
-def _reorder(run: Run, effect: OpenEffect) -> None:
+def _reorder(run: Run, effect: OpenEffect) -> Wake | None:
     effect.tries += 1
-    effect.deadline = _deadline(run, effect.timeout_ms)
     if effect.marked:
         run.settled.append(effect.key)  # the old mark goes, so that the new call can be marked
     run.note(
         "error.retried", effect.node, {"key": effect.key, "try": effect.tries, "why": effect.reason}
     )
-    run.orders.append(order_of(run.snapshot, effect, run.program))
+    if effect.doubt == "queryable":  # it asks what happened, which is no call of the handler
+        calling.make(run, effect)
+        return None
+    return _call_again(run, effect, called=True)
 
 
 def _escalate(run: Run, effect: OpenEffect, reason: str) -> Wake | None:
@@ -361,27 +377,6 @@ def _wait_kind(run: Run, effect: OpenEffect, kind: str) -> None:
         frame.wait.kind = kind
 
 
-def _loop_text(effect: OpenEffect) -> str:
-    return (
-        f"the process died {effect.crashes} times while {effect.handler} was being performed; "
-        f"it is not called again"
-    )
-
-
-def find_frame(frame: Frame | None, token: int) -> Frame | None:
-    """The open frame that waits with a token."""
-    if frame is None:
-        return None
-    if frame.wait is not None and frame.wait.token == token:
-        return frame
-    for lane in frame.lanes:
-        if lane.open is not None and not lane.end:
-            found = find_frame(lane.open, token)
-            if found is not None:
-                return found
-    return None
-
-
 __all__ = [
     "Plan",
     "Wake",
@@ -394,5 +389,4 @@ __all__ = [
     "release",
     "resolve",
     "take_outcome",
-    "unsettled",
 ]

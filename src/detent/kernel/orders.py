@@ -41,6 +41,7 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         config=config,
         dry_run=snapshot.dry_run,
         resource=effect.resource,
+        ticket=f"{snapshot.id}:{effect.ticket}" if effect.ticket else "",
     )
 
 

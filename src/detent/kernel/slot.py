@@ -11,6 +11,7 @@ from detent.kernel import asking
 from detent.kernel.gate.asks import Answer, Ask
 from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.run import Run, in_line
+from detent.kernel.survey import waits_of
 from detent.model.snapshot import Frame, Wait
 
 
@@ -53,9 +54,19 @@ def settle(run: Run) -> None:
     if snapshot.state == "paused" and snapshot.root is not None:
         step_out(snapshot.root)
     if snapshot.tickets:
-        asking.leave_unwanted(run)
+        _leave_unwanted(run)
     if snapshot.slot and (snapshot.state in TERMINAL or snapshot.state == "waiting"):
         asking.let_go(run)
+
+
+def _leave_unwanted(run: Run) -> None:
+    """Give up every place in line that nothing waits for: it was cancelled or has ended."""
+    snapshot = run.snapshot
+    standing = {wait.token for wait in waits_of(snapshot.root) if wait.kind in ("gate", "slot")}
+    standing.update(effect.asked for effect in snapshot.effects)
+    for token in list(snapshot.tickets):
+        if token not in standing:
+            asking.leave(run, token)
 
 
 def _admitted(run: Run) -> bool:

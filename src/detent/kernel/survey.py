@@ -148,3 +148,17 @@ def waits_of(frame: Frame | None) -> Iterator[Wait]:
     for lane in frame.lanes:
         if lane.open is not None and not lane.end:
             yield from waits_of(lane.open)
+
+
+def unsettled(snapshot: Snapshot, prefix: str) -> bool:
+    """Whether a call at or below a node is still open and not with a person."""
+    return any(
+        effect.state != "indeterminate" and _below(effect.node, prefix)
+        for effect in snapshot.effects
+    )
+
+
+def _below(node: str, prefix: str) -> bool:
+    return node.startswith(prefix) and (
+        len(node) == len(prefix) or prefix == "" or node[len(prefix)] in "/[?"
+    )

@@ -22,7 +22,7 @@ def spec_of(run: Run, handler: str, queue: str) -> HandlerSpec:
 
 
 def item_of(run: Run, effect: OpenEffect) -> WorkItem:
-    """The work item of an effect that was planned in this turn."""
+    """The work item of an effect that was planned in this turn, or is handed out once more."""
     snapshot = run.snapshot
     attempt = effect.attempt - 1
     previous = ""
@@ -45,6 +45,7 @@ def item_of(run: Run, effect: OpenEffect) -> WorkItem:
         available_ms=run.ms_of(available),
         created_ms=run.now_ms(),
         previous=previous,
+        ticket=f"{snapshot.id}:{effect.ticket}" if effect.ticket else "",
     )
 
 

@@ -52,6 +52,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     config: Raw | None = None
     dry_run: bool = False
     resource: str = ""  # resource_key of the resource it was assigned
+    ticket: str = ""  # under which the gate granted it: whoever calls says that it has begun
 
 
 class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,6 +72,7 @@ class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     available_ms: int = 0  # nobody gets it earlier
     created_ms: int = 0
     previous: str = ""  # the item of the attempt before, whose checkpoint goes on
+    ticket: str = ""  # under which the gate granted it: its claim is the call that counts
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -166,6 +166,15 @@ class EffectDoubted(
     crashed: bool = False
 
 
+class EffectStranded(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="stranded"
+):
+    """Whoever was to call is gone; without `called`, the call was certainly not made."""
+
+    key: str
+    called: bool = False
+
+
 class EffectReconciled(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="reconciled"
 ):
@@ -260,6 +269,7 @@ Input = (
     | EffectApplied
     | EffectFailed
     | EffectDoubted
+    | EffectStranded
     | EffectReconciled
     | ChildEnded
     | EventArrived

@@ -40,7 +40,7 @@ class MarkRequest(Struct, frozen=True, array_like=True):
 
 
 class Control(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """An order to the writer itself: register, wake, advance, accept_clock, status, close.
+    """An order to the writer itself: register, begun, wake, advance, accept_clock, status, close.
 
     `orphan` is a close that nobody asked for: whoever started the writer is gone, calls and all.
     """

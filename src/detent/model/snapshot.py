@@ -79,6 +79,9 @@ class OpenEffect(Struct, kw_only=True, omit_defaults=True):
     worker: bool = False  # it is with external workers: a work item stands for its call
     queue: str = ""  # the workers' queue it is in
     available: int | None = None  # the tick before which no worker gets it
+    granted: Any = None  # what its call may use, as in its frame
+    ticket: int = 0  # under which it was granted, until the call has begun
+    asked: int = 0  # the ticket with which its next call stands in line
 
 
 class KeptSignal(Struct, kw_only=True, omit_defaults=True):

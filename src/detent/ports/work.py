@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from detent.ports.store import NewArrival
+
+
+HELD_MS = 1 << 62  # `available_ms` of an item that nobody gets until its instance says so
 
 
 class WorkRow(NamedTuple):
@@ -46,6 +49,7 @@ class WorkRow(NamedTuple):
     context: bytes
     checkpoint: bytes | None
     output: bytes | None
+    ticket: str  # under which the tenant's gate granted it, if that was asked
 
 
 class Claim(NamedTuple):
@@ -150,7 +154,9 @@ class WorkStore(Protocol):
     def overdue(self, now_ms: int, limit: int) -> list[WorkRow]:
         """Claimed items whose lease is over, the longest first."""
 
-    def reclaim(self, rows: Sequence[WorkRow], now_ms: int) -> list[WorkRow]:
+    def reclaim(
+        self, rows: Sequence[WorkRow], now_ms: int, told: Mapping[str, NewArrival]
+    ) -> list[WorkRow]:
         """Put items back to pending, where the lease is still over; those that were."""
 
     def next_lease(self) -> int | None:

@@ -19,6 +19,9 @@ def take_calls(parts: Parts, tick: int) -> None:
         for id in gates.read_mail(tick):
             parts.inbox.held_ids.discard(id)
             parts.inbox.arrivals.discard(id)
+    for tenant, ticket in parts.inbox.begun:
+        gates.begin(tenant, ticket)
+    parts.inbox.begun = []
     due = gates.next_due()
     if due is None or due > tick:
         return

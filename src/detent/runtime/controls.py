@@ -82,6 +82,7 @@ def has_work(parts: Parts) -> bool:
     return bool(
         inbox.batches
         or inbox.inputs
+        or inbox.begun
         or inbox.own
         or inbox.refused
         or inbox.foreign
@@ -113,6 +114,8 @@ def _carry_out(parts: Parts, control: Control) -> Any:
         case "register":
             specs = _converted(control.args, list[HandlerSpec])
             parts.register({spec.name: spec for spec in specs})
+        case "begun":
+            parts.inbox.begun += _converted(control.args, list[tuple[str, str]])
         case "wake":
             parts.inbox.look_now = True
         case "advance":

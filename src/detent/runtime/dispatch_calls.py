@@ -70,6 +70,7 @@ class Calls:
         self._ready: deque[Call] = deque()
         self.parking = Parking()
         self._outcomes: list[Submission] = []
+        self._begun: list[Call] = []  # limited calls of which nobody was told that they have begun
         self._receipt = 0  # of the last outcome; they count downwards
         self._told: dict[int, _Name] = {}  # outcomes whose receipt is not back
         self._flushing = False
@@ -184,7 +185,7 @@ class Calls:
         while ready:
             call = ready.popleft()
             if call.state == READY:
-                self._runs.start(call)
+                self._start(call)
         marks = [*self._admit(self._async), *self._admit(self._plain)]
         if marks and not self._hand_over([MarkRequest(marks)]):
             for key in marks:
@@ -208,7 +209,7 @@ class Calls:
     def _admit(self, lane: Lane) -> list[str]:
         """Start the calls a lane has room for; the keys of those that need a mark first."""
         marks: list[str] = []
-        waiting, start = lane.waiting, self._runs.start
+        waiting, start = lane.waiting, self._start
         while waiting and lane.under_way < lane.room(waiting[0].order):
             call = waiting.popleft()
             if call.state != QUEUED:
@@ -220,6 +221,29 @@ class Calls:
             else:
                 start(call)
         return marks
+
+    def _start(self, call: Call) -> None:
+        self._runs.start(call)
+        if call.order.ticket and call.batch is None:
+            self._begun.append(call)
+            self._flush_soon()
+
+    def _tell_begun(self) -> None:
+        """Limits count a call from its beginning; one that has ended is told by its outcome."""
+        begun: list[tuple[str, str]] = []
+        later: list[Call] = []
+        for call in self._begun:
+            if call.state != RUNNING:
+                continue
+            if call.task is None and call.started is None:  # it waits for a thread
+                later.append(call)
+            else:
+                begun.append((call.order.tenant, call.order.ticket))
+        self._begun = later
+        if begun:
+            self._hand_over([Control("begun", args=begun)])
+        if later:
+            self._look_again()
 
     def _ended(self, call: Call, body: bytes | None) -> None:
         """A function has ended, or was not called because the lease ran out."""
@@ -280,6 +304,8 @@ class Calls:
         self._flushing = False
         if self._outcomes and not self._held and self._hand_over(self._outcomes):
             self._outcomes = []
+        if self._begun:
+            self._tell_begun()
         if self._drained is None:
             self.pump()
         elif not any(call.state == RUNNING for call in self._live.values()):
@@ -299,7 +325,7 @@ class Calls:
 
     def _look(self) -> None:
         self._looking = False
-        self.pump()
+        self._flush()
 
 
 def _name_of(order: Order) -> _Name:

@@ -10,18 +10,17 @@ to another writer is reached by arrivals (`Asked`, `GivenBack`), and answers by 
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from detent.kernel.asking import gate_id
 from detent.kernel.gate.asks import (
     Answer,
     Ask,
     Asked,
+    Begun,
     Call,
     GivenBack,
     Reported,
-    ToGate,
-    decode_to_gate,
     encode,
 )
 from detent.kernel.gate.breakers import BreakerRules
@@ -35,6 +34,7 @@ from detent.model.inputs import Configured, GateAnswered, decode_input, encode_i
 from detent.model.snapshot import decode_snapshot
 from detent.ports.store import GateDue, GateRow, NewArrival
 from detent.runtime.breakers import Known, WriterBreakers
+from detent.runtime.gate_mail import Mail, open_mail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,14 +56,6 @@ def open_gate(store: Store, tenant: str, timing: Timing, tick: int) -> Gate:
         config = read_config(decode_snapshot(own.body).kv)
     rows = [Row(row.kind, row.key, row.at, row.body or b"") for row in store.gate_rows(tenant)]
     return Gate(timing, config, rows, tick)
-
-
-class Mail(NamedTuple):
-    """What another writer sent to a gate here; letters to one gate are read in the order of `n`."""
-
-    n: int
-    id: str
-    body: bytes
 
 
 class Gates:
@@ -130,6 +122,15 @@ class Gates:
             gate.leave(ticket, self.tick)
         else:
             self.send(tenant, GivenBack(tenant=tenant, ticket=ticket))
+
+    def begin(self, tenant: str, ticket: str) -> None:
+        """The call that a ticket was granted for has begun."""
+        self._told = True
+        gate = self.here(tenant)
+        if gate is not None:
+            gate.begin(ticket, self.tick)
+        else:
+            self.send(tenant, Begun(tenant=tenant, ticket=ticket))
 
     def let_go(self, tenant: str, key: str, instance: str) -> None:
         """An instance holds its concurrency key no longer."""
@@ -225,7 +226,7 @@ class Gates:
 
     def read_mail(self, tick: int) -> list[str]:
         """Act on what other writers sent; the ids of what is not to be acted on here (any more)."""
-        opened, elsewhere = self._open_mail()
+        opened, elsewhere = open_mail(self._store, self.mail, unsure=self._unsure)
         # Everything is read from the store before the first letter counts as read.
         gates = {told.tenant: self.here(told.tenant) for _, told in opened}
         self.mail, self._unsure = [], False
@@ -241,6 +242,9 @@ class Gates:
                 if answer.state != "deferred":
                     self._reply(told.ask.ticket, answer)
                 continue
+            if isinstance(told, Begun):
+                gate.begin(told.ticket, tick)
+                continue
             if isinstance(told, Reported):
                 self.breakers.heard(told.tenant, gate, told.handler, worked=told.worked)
                 continue
@@ -251,20 +255,6 @@ class Gates:
             for key in told.keys:
                 gate.close(key, told.until)
         return elsewhere
-
-    def _open_mail(self) -> tuple[list[tuple[Mail, ToGate]], list[str]]:
-        """The letters in their order, and the ids of those that were acted on already.
-
-        Closings come first: one may be as old as an ask which it is to hold up.
-        """
-        waiting, done = sorted(self.mail), []
-        if self._unsure:
-            known = self._store.verdicts([letter.id for letter in waiting])
-            done = [letter.id for letter in waiting if known.get(letter.id) is not None]
-            waiting = [letter for letter in waiting if known.get(letter.id) is None]
-        opened = [(letter, decode_to_gate(letter.body)) for letter in waiting]
-        opened.sort(key=lambda each: not (isinstance(each[1], GivenBack) and each[1].keys))
-        return opened, done
 
     def configure(self, body: bytes, inputs: Sequence[bytes]) -> None:
         """The gate's own instance was changed in this turn, by these inputs."""
@@ -350,7 +340,7 @@ class Gates:
         """Whether no other writer has any."""
         return len(self._lease.heads) == self._meta.partitions
 
-    def send(self, tenant: str, told: GivenBack | Reported) -> None:
+    def send(self, tenant: str, told: Begun | GivenBack | Reported) -> None:
         """Leave a letter for the gate of another writer."""
         made = timed_id(self._clock.wall_ms(), self._chance(10))
         left = NewArrival(made, self._home(tenant), gate_id(tenant), encode(told))

@@ -22,7 +22,7 @@ from detent.ports.due import DueQuery
 from detent.ports.store import Arrival, NewArrival
 from detent.runtime.cache import SALT_BYTES, Hot
 from detent.runtime.dues import AHEAD
-from detent.runtime.gates import Mail
+from detent.runtime.gate_mail import Mail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Rows = dict[str, Hot]
 
 
-TO_GATE = ("ask", "back", "report")  # from another writer to a gate here, not to an instance
+TO_GATE = ("ask", "back", "begun", "report")  # left for a gate here, not for an instance
 
 
 class _Tag(Struct):

@@ -36,6 +36,7 @@ class Inbox:
         "after",
         "arrivals",
         "batches",
+        "begun",
         "followers",
         "foreign",
         "held_ids",
@@ -51,6 +52,7 @@ class Inbox:
     def __init__(self) -> None:
         self.batches: deque[Submit] = deque()
         self.inputs: deque[Submission] = deque()
+        self.begun: list[tuple[str, str]] = []  # tenant and ticket of limited calls
         self.own: list[Arrival] = []  # messages this writer committed and takes next turn
         self.held_ids: set[str] = set()  # ids of queued inputs
         self.arrivals: set[str] = set()  # those of them that are rows of the arrival table

@@ -23,15 +23,17 @@ import msgspec
 from detent.kernel.orders import order_of
 from detent.kernel.spill import unpack
 from detent.kernel.standing import QUARANTINED
+from detent.model.definition import Step
 from detent.model.errors import DetentError
 from detent.model.figures import add_counts
-from detent.model.inputs import EffectDoubted, encode_input
+from detent.model.inputs import EffectDoubted, EffectStranded, encode_input
 from detent.model.link import Submission
 from detent.model.snapshot import OpenEffect, Snapshot, decode_snapshot
 from detent.runtime import failpoints
 from detent.runtime.recovering import Deferred
 
 if TYPE_CHECKING:
+    from detent.kernel.program import Program
     from detent.ports.store import Flight, Loaded
     from detent.runtime.parts import Parts
 
@@ -96,8 +98,9 @@ def _open_effects(row: Loaded) -> _Found | None:
         effect
         for effect in snapshot.effects
         if (effect.state == "planned" and not effect.worker)  # its work item is durable itself
-        or (effect.state == "needs_reconcile" and effect.next_try is None)
+        or effect.state == "needs_reconcile"
     ]
+    effects = [each for each in effects if each.next_try is None and not each.asked]
     return _Found(row.p, snapshot, row.definition, effects)
 
 
@@ -131,11 +134,22 @@ def _reconciling(effect: OpenEffect) -> bool:
 
 
 def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
+    """Let a call be made that nobody makes any more.
+
+    If it had to pass something, its instance decides anew. That a limited call has begun was told
+    to the gate before an engine is closed, so what it was granted is used or free by now.
+    """
     snapshot = found.snapshot
     if snapshot.blobs:
         unpack(snapshot, parts.store.blobs(snapshot.id, snapshot.blobs))
     try:
-        order = order_of(snapshot, effect, parts.programs.whole(snapshot))
+        program = parts.programs.whole(snapshot)
+        if effect.state == "planned" and not parts.lease.resuming and _passed(program, effect):
+            told = EffectStranded(key=effect.key)
+            parts.inbox.inputs.append(Submission(snapshot.id, encode_input(told)))
+            parts.recovery.ordered.add(effect.key)
+            return
+        order = order_of(snapshot, effect, program)
     except DetentError as error:
         if error.code.startswith("store."):
             raise
@@ -144,6 +158,13 @@ def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
     parts.recovery.ordered.add(effect.key)
     again = parts.lease.resuming
     parts.out.orders.append(msgspec.structs.replace(order, again=True) if again else order)
+
+
+def _passed(program: Program, effect: OpenEffect) -> bool:
+    """Whether a call was let pass by limits or by send windows, which may say another thing now."""
+    node = program.nodes.get(effect.block)
+    windows = node is not None and isinstance(node.block, Step) and node.block.send_window
+    return effect.granted is not None or (effect.kind == "call" and bool(windows))
 
 
 def _doubt(parts: Parts, instance: str, key: str, dispatch: int) -> None:

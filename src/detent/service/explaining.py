@@ -158,6 +158,7 @@ def gate_calls(store: Store, tenant: str, instances: frozenset[str]) -> dict[str
     meta = store.meta()
     tick = max((each.tick for each in store.partitions()), default=0)
     gate = open_gate(store, tenant, GateTiming(meta.epoch_ms, meta.resolution_ms), tick)
+    gate.begin_all(tick)
     found: dict[str, int] = {}
     probed: set[str] = set()
     for _ in range(_GATE_ROUNDS):
@@ -172,6 +173,7 @@ def gate_calls(store: Store, tenant: str, instances: frozenset[str]) -> dict[str
                 found.setdefault(call.instance, tick)
             if gate.take(ticket, tick).rule == PROBE:
                 probed.add(breaker)  # what becomes of the probe decides on the others
+            gate.begin(ticket, tick)
     return found
 
 

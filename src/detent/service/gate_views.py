@@ -19,7 +19,8 @@ from detent.calendar import local_of
 from detent.definition.system import GATE
 from detent.kernel.gate.config import Config, Limit, Pool, Resource, cap_on, read_config
 from detent.kernel.gate.config_checks import unknown
-from detent.kernel.gate.meters import NEVER, Meters, Timing, place_of
+from detent.kernel.gate.meters import SOON, Meters, Timing
+from detent.kernel.gate.permits import place_of
 from detent.kernel.gate.rows import Row, read_rows
 from detent.model.errors import RequestError
 from detent.ports.store import Page
@@ -139,7 +140,7 @@ class Standing:
         return until if until > self.now_ms else None
 
     def _ms(self, tick: int) -> int | None:
-        return self._meters.timing.ms_of(tick) if self._tick < tick < NEVER else None
+        return self._meters.timing.ms_of(tick) if self._tick < tick < SOON else None
 
 
 def gated_tenants(store: Store) -> list[str]:

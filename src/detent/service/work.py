@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
+from detent.kernel.asking import gate_id
+from detent.kernel.gate.asks import Begun, encode
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.model.ids import partition_of
-from detent.model.inputs import EffectApplied, EffectFailed, encode_input
+from detent.model.inputs import EffectApplied, EffectFailed, EffectStranded, encode_input
 from detent.model.payload import clean_text, encode_payload
 from detent.ports.store import NewArrival
 from detent.ports.work import Beat, Claim, Report
@@ -60,6 +62,7 @@ class Polled(Struct, frozen=True, kw_only=True):
     next_ms: int | None = None
     reclaimed: tuple[Topic, ...] = ()
     held: bool = False  # an operator gives this worker nothing
+    left: bool = False  # something was left for the writer to look at
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -77,6 +80,7 @@ class Reaped(Struct, frozen=True, kw_only=True):
     reclaimed: tuple[Topic, ...] = ()
     failed: int = 0
     next_ms: int | None = None
+    left: bool = False  # something was left for the writer to look at
 
 
 def poll(
@@ -105,11 +109,13 @@ def poll(
         version=request.version,
     )
     claimed = store.work.claim(claim)
+    _tell_gates(store, claimed.rows, now_ms)
     return Polled(
         tasks=tuple(map(task_of, claimed.rows)),
         lease_ms=stale_ms,
         next_ms=claimed.next_ms,
         reclaimed=reaped.reclaimed,
+        left=reaped.left or any(row.ticket for row in claimed.rows),
     )
 
 
@@ -203,12 +209,44 @@ def reap(store: Store, now_ms: int) -> Reaped:
         event = "timed_out" if told.kind == "timeout" else "failed"
         report = _failure(store, row, told, now_ms)._replace(event=event, overdue=True)
         failed += work.settle(report) == "settled"
-    back = work.reclaim(silent, now_ms) if silent else []
+    back = work.reclaim(silent, now_ms, _held_back(store, silent)) if silent else []
     return Reaped(
-        reclaimed=tuple((row.handler, row.queue, row.tenant) for row in back),
+        reclaimed=tuple((row.handler, row.queue, row.tenant) for row in back if not row.ticket),
         failed=failed,
         next_ms=work.next_lease(),
+        left=bool(failed) or any(row.ticket for row in back),
     )
+
+
+def _tell_gates(store: Store, rows: Sequence[WorkRow], now_ms: int) -> None:
+    """A claim is the beginning of a call: where one was limited, that counts from now on.
+
+    If this is lost, what was granted counts until the report instead.
+    """
+    limited = [row for row in rows if row.ticket]
+    if not limited:
+        return
+    meta = store.meta()
+    letters = [
+        NewArrival(
+            f"begun:{row.id}:{row.claim_epoch}",
+            partition_of(gate_id(row.tenant), meta.partitions),
+            gate_id(row.tenant),
+            encode(Begun(tenant=row.tenant, ticket=row.ticket)),
+        )
+        for row in limited
+    ]
+    store.enqueue(letters, max(0, (now_ms - meta.epoch_ms) // meta.resolution_ms))
+
+
+def _held_back(store: Store, rows: Sequence[WorkRow]) -> dict[str, NewArrival]:
+    """Limited tasks of silent workers go through the gate before another worker gets them."""
+    told: dict[str, NewArrival] = {}
+    for row in rows:
+        if row.ticket:
+            body = encode_input(EffectStranded(key=row.effect, called=True))
+            told[row.id] = _arrival(store, row, row.claim_epoch, body)
+    return told
 
 
 def _ended(row: WorkRow, now_ms: int) -> EffectFailed | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MINUTE_MS = 60_000
 WORKDAYS = 5
+_BEGAN = ("applied", "failed", "doubted", "reconciled")
 
 _ROWS = """
 SELECT j.pos, i.id, i.tenant, i.prio, j.tick, j.body FROM journal j JOIN instance i ON i.n = j.inst
@@ -44,6 +45,21 @@ class Row(NamedTuple):
     body: bytes
 
 
+class Granted:
+    """What one call was allowed, until it had begun."""
+
+    __slots__ = ("until", "use")
+
+    def __init__(self, use: Use) -> None:
+        self.use = use
+        self.until: int | None = None
+
+    def allows(self, tick: int, resource: str) -> bool:
+        """Whether a call at a tick is within it."""
+        begun = self.until is not None and tick > self.until
+        return self.use.resource == resource and self.use.tick <= tick and not begun
+
+
 class GateAudit:
     """Books of all gates of one world, kept up to the last commit."""
 
@@ -56,7 +72,8 @@ class GateAudit:
         self._pinned: dict[tuple[str, str], str] = {}  # instance, node -> resource key
         self._last: dict[tuple[str, str], str] = {}  # instance, pool -> resource key
         self._stood: dict[tuple[str, str], str] = {}  # instance, node -> last resource by then
-        self._planned: dict[str, Use] = {}  # by effect
+        self._granted: dict[str, list[Granted]] = {}  # by effect
+        self._acting: dict[str, tuple[str, str, Rule]] = {}  # by effect: instance, node, its rule
         self._changed = False
         self._fault = ""
         self.books: dict[str, Books] = {}
@@ -88,6 +105,9 @@ class GateAudit:
             self._fault = found.fault
         if not self._fault and not self._changed:
             self._check_sticky()
+        for key, granted in self._granted.items():
+            if granted and granted[-1].until is None and not self._fault:
+                self._fault = f"{granted[-1].use.node} was granted, and {key} is not called"
         self.uses = []
         self._changed = False
         if self._fault:
@@ -103,17 +123,22 @@ class GateAudit:
         sql = f"SELECT tenant, kind, key FROM gate_row WHERE kind NOT IN {counters}"
         for tenant, kind, key in self._connection.execute(sql).fetchall():
             raise Wrong(f"leaked: all have ended, and {tenant}'s gate still has {kind} {key}")
-        seen: dict[str, None] = {}
         for deed in outside.deeds:
-            if deed.what != "call" or deed.key in seen or deed.key not in self._planned:
+            if deed.what != "call" or deed.key not in self._acting:
                 continue
-            seen[deed.key] = None
-            use = self._planned[deed.key]
-            if (deed.tick, deed.resource) != (use.tick, use.resource):
+            self._check_windows(*self._acting[deed.key], deed.tick)
+            if deed.key not in self._granted:
+                continue
+            left = self._granted[deed.key]
+            allowed = [each for each in left if each.allows(deed.tick, deed.resource)]
+            if not allowed:
                 raise Wrong(
-                    f"{deed.place} was allowed {use.resource!r} at {use.tick}, "
-                    f"and {deed.resource!r} was called at {deed.tick}"
+                    f"{deed.place} called {deed.resource!r} at {deed.tick}, "
+                    f"and was allowed {[(e.use.resource, e.use.tick, e.until) for e in left]}"
                 )
+            left.remove(allowed[0])
+        if self._fault:
+            raise Wrong(self._fault)
 
     def needs(self, instance: str, block: str) -> tuple[tuple[str, ...], str]:
         """The keys and the pool that a step names, with its instance's data filled in."""
@@ -129,6 +154,10 @@ class GateAudit:
     # journal -------------------------------------------------------------------------------------
 
     def _input(self, row: Row, told: dict[str, Any]) -> None:
+        if told.get("t") in _BEGAN:
+            self._began(row, told["key"])
+        elif told.get("t") == "stranded":
+            self._began(row, told["key"], called=told.get("called", False))
         if told.get("t") == "started":
             fresh = {"data": None, "timezone": "UTC", "concurrency_key": None, "max_concurrency": 1}
             self._born[row.instance] = {**fresh, "tenant": row.tenant, **told}
@@ -152,15 +181,25 @@ class GateAudit:
                 self._stood[(row.instance, node)] = self._last.get((row.instance, pool), "")
             elif detail["kind"] == "delay" and rule.delay is not None:
                 self._check_delay(row, rule.delay, detail["due"])
+        elif action == "effect.withdrawn":
+            self._began(row, detail["key"], called=False)
+        elif action.startswith(("effect.", "error.")) and action != "effect.planned":
+            self._began(row, detail.get("key", ""))
+        elif action == "gate.granted" and "again" in detail:
+            before = self._granted[detail["again"]][-1].use
+            again = before._replace(tick=row.tick, resource=detail["resource"], waited=True)
+            self._grant(row.tenant, detail["again"], again)
         elif action == "effect.planned" and "kind" not in detail and rule is not None:
-            self._check_windows(row, node, rule)
+            self._acting[detail["key"]] = (row.instance, node, rule)
+            self._check_windows(row.instance, node, rule, row.tick)
             self._used(row, node, rule, detail)
 
     def _check_closed(self, row: Row, body: dict[str, Any], node: str) -> None:
         """A provider that says when to come again is not called by anybody before."""
         for told in body["in"]:
             details = told.get("details") if told.get("t") == "failed" else None
-            planned = self._planned.get(told.get("key", ""))
+            granted = self._granted.get(told.get("key", ""), ())
+            planned = granted[-1].use if granted else None
             if not isinstance(details, dict) or planned is None or planned.node != node:
                 continue
             pause = -(-details["retry_after_ms"] // self._clock.resolution_ms)
@@ -187,14 +226,32 @@ class GateAudit:
             place in self._stood,
         )
         self._stood.pop(place, None)
-        self._planned[detail["key"]] = use
         if use.pinned and use.pinned != resource:
             self._wrong(f"{node} of {row.instance} had {use.pinned}; its retry got {resource}")
         if pool:
             self._pinned[place] = self._last[(row.instance, pool)] = resource
         if keys or pool:
-            self._wrong(self.books[row.tenant].use(use))
-            self.uses.append((row.tenant, use))
+            self._grant(row.tenant, detail["key"], use)
+
+    def _grant(self, tenant: str, key: str, use: Use) -> None:
+        """A call may be made from now on."""
+        self._granted.setdefault(key, []).append(Granted(use))
+        self._wrong(self.books[tenant].grant(use))
+        self.uses.append((tenant, use))
+
+    def _began(self, row: Row, key: str, *, called: bool = True) -> None:
+        """A call has begun by now, or will not be made under what it was granted."""
+        granted = self._granted.get(key)
+        if not granted or granted[-1].until is not None:
+            return
+        last = granted[-1]
+        books = self.books[row.tenant]
+        if called:
+            books.begin(last.use, row.tick)
+            last.until = row.tick
+        else:
+            books.give_back(last.use)
+            last.until = last.use.tick - 1
 
     def _moved(self, row: Row, state: str) -> None:
         place = self._key(row.instance)
@@ -233,12 +290,12 @@ class GateAudit:
 
     # time ----------------------------------------------------------------------------------------
 
-    def _check_windows(self, row: Row, node: str, rule: Rule) -> None:
-        window = self._shut(row.instance, rule, row.tick)
+    def _check_windows(self, instance: str, node: str, rule: Rule, tick: int) -> None:
+        window = self._shut(instance, rule, tick)
         if window:
-            zone = window.get("timezone") or self._born[row.instance]["timezone"]
-            at = self._clock.local(row.tick, zone)
-            self._wrong(f"{node} of {row.instance} acts at {at} in {zone}, outside {window}")
+            zone = window.get("timezone") or self._born[instance]["timezone"]
+            at = self._clock.local(tick, zone)
+            self._wrong(f"{node} of {instance} acts at {at} in {zone}, outside {window}")
 
     def shut(self, instance: str, block: str, tick: int) -> bool:
         """Whether the send windows of a step let it not act at a tick."""

@@ -1,7 +1,8 @@
 """The auditor's own books of a tenant's gate: what is allowed, what was used, counted anew.
 
 Nothing here is the engine's code. Changes come from the gate's journal, uses from the journals of
-those who acted. `Books.use` says what was wrong about a use; `free` whether one more could pass.
+those who acted: what was granted counts without end until its call begins. `Books.grant` says what
+was wrong about a grant; `free` whether one more could pass.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Books:
         self.pools: dict[str, dict[str, dict[str, Any]]] = {}
         self.shut: dict[str, int] = {}  # by providers: key -> tick it opens at
         self.used: dict[str, list[int]] = {}
+        self.granted: dict[str, int] = {}  # key -> calls that may begin at any time
         self._known: dict[str, int] = {}  # key -> tick before which uses may be forgotten
         self.days: dict[tuple[str, str, int], int] = {}
 
@@ -120,28 +122,50 @@ class Books:
     # what is used --------------------------------------------------------------------------------
 
     def use(self, use: Use) -> str:
-        """Count one act; what it broke, or nothing."""
-        said = ""
-        if use.pool:
-            said = self._use_resource(use)
-        for key in dict.fromkeys((*use.keys, use.resource)):
-            said = said or (self._use_key(key, use.tick) if key else "")
+        """Count a call that begins as it is granted; what it broke, or nothing."""
+        said = self.grant(use)
+        self.begin(use, use.tick)
         return said
 
-    def _use_key(self, key: str, tick: int) -> str:
+    def grant(self, use: Use) -> str:
+        """Count a call that may begin from now on; what it broke, or nothing."""
+        said = self._grant_resource(use) if use.pool else ""
+        for key in _keys(use):
+            said = said or self._grant_key(key, use.tick)
+        return said
+
+    def begin(self, use: Use, tick: int) -> None:
+        """A call that was granted begins."""
+        self.give_back(use)
+        for key in _keys(use):
+            if key in self.limits:
+                self.used.setdefault(key, []).append(tick)
+        found = self._resource(use.pool, use.resource)
+        if found is not None:
+            day = self.clock.local(tick, found[1]["timezone"]).toordinal()
+            place = (use.pool, found[0], day)
+            self.days[place] = self.days.get(place, 0) + 1
+
+    def give_back(self, use: Use) -> None:
+        """A call that was granted is not made."""
+        for key in (*_keys(use), *([f"{use.pool}/{use.resource}"] if use.pool else ())):
+            self.granted[key] -= 1
+
+    def _grant_key(self, key: str, tick: int) -> str:
+        self.granted[key] = self.granted.get(key, 0) + 1
         limit = self.limits.get(key)
         if tick < self.opens(key):
             return f"{key} is closed until {self.opens(key)}, and was used at {tick}"
         if limit is None:
             return ""
-        used = self.used.setdefault(key, [])
-        used.append(tick)
-        most = limit["max"]
+        most, used = limit["max"], self.used.get(key, [])
         if self.count(key, tick) > most:
             return f"over: {key} allows {most} in {limit['window_ms']} ms; at {tick}: {used[-9:]}"
         return ""
 
-    def _use_resource(self, use: Use) -> str:
+    def _grant_resource(self, use: Use) -> str:
+        name = f"{use.pool}/{use.resource}"
+        self.granted[name] = self.granted.get(name, 0) + 1
         found = self._resource(use.pool, use.resource)
         if found is None:
             return f"{use.resource} is used, and pool {use.pool} does not have it"
@@ -149,11 +173,10 @@ class Books:
         if not resource["enabled"]:
             return f"the disabled resource {use.resource} is used"
         day = self.clock.local(use.tick, resource["timezone"]).date()
-        place = (use.pool, found[0], day.toordinal())
-        self.days[place] = self.days.get(place, 0) + 1
         cap = cap_of(resource, day)
-        if cap is not None and self.days[place] > cap:
-            return f"over: {use.resource} has {self.days[place]} of {cap} on {day}"
+        count = self.days.get((use.pool, found[0], day.toordinal()), 0) + self.granted[name]
+        if cap is not None and count > cap:
+            return f"over: {use.resource} has {count} of {cap} on {day}"
         return ""
 
     # what is free --------------------------------------------------------------------------------
@@ -170,7 +193,8 @@ class Books:
         since = tick - self.clock.reach(limit["window_ms"])
         if known:
             since = max(since, self._known.get(key, since))
-        return sum(1 for each in self.used.get(key, ()) if each > since)
+        inside = sum(1 for each in self.used.get(key, ()) if each > since)
+        return inside + self.granted.get(key, 0)
 
     def free(self, key: str, tick: int) -> bool:
         """Whether one more could use a key."""
@@ -228,6 +252,10 @@ class Books:
             if resource["resource_key"] == key:
                 return id, resource
         return None
+
+
+def _keys(use: Use) -> list[str]:
+    return [key for key in dict.fromkeys((*use.keys, use.resource)) if key]
 
 
 def cap_of(resource: Mapping[str, Any], day: dt.date) -> int | None:

@@ -141,6 +141,9 @@ def _counts_differ(audit: GateAudit, connection: apsw.Connection, tick: int) -> 
         if kind == "use" and books is not None and limit is not None:
             if at > tick - books.clock.reach(limit["window_ms"]):
                 used[(tenant, key)] = used.get((tenant, key), 0) + int(body)
+        elif kind == "permit":
+            for name in json.loads(body)[0]:
+                used[(tenant, name)] = used.get((tenant, name), 0) + 1
         elif kind == "day":
             days[(tenant, key, at)] = int(body)
     for tenant, books in audit.books.items():

@@ -69,16 +69,22 @@ def called(run: Run, node: Node, frame: Frame, path: str) -> int | None:
 
 
 def answered(run: Run, node: Node, frame: Frame, path: str) -> int | None:
-    """A gate of another writer answered; a grant that cannot be used now is spent."""
+    """A gate of another writer answered; a grant that cannot be used now is given back."""
     token, answer = run.woken_value
-    if answer.state == "granted" and run.held:
+    if answer.state != "granted":
+        return _told(run, node, frame, path, token, answer)
+    if run.held:
+        asking.leave(run, token)
+        frame.back = True
         frame.phase = "answered"
         return WAIT
-    stands = _windows(run, node, frame, path) if answer.state == "granted" else None
+    stands = _windows(run, node, frame, path)
     if stands is not None:
+        asking.leave(run, token)
         frame.back = True
         return stands
-    if answer.state == "granted" and frame.phase != _BREAKER and breaking.holds(run, node, path):
+    if frame.phase != _BREAKER and breaking.holds(run, node, path):
+        asking.leave(run, token)
         frame.back = True
         return clear(run, node, frame, path)
     return _told(run, node, frame, path, token, answer)
@@ -156,7 +162,7 @@ def _ask(run: Run, node: Node, frame: Frame, keys: tuple[str, ...], pool: str) -
 def _told(run: Run, node: Node, frame: Frame, path: str, token: int, answer: Answer) -> int | None:
     match answer.state:
         case "granted":
-            _granted(run, frame, path, answer)
+            _granted(run, frame, path, token, answer)
             if answer.rule == PROBE:
                 run.note("gate.granted", path, {"probe": node.block.handler})
             return None
@@ -174,9 +180,27 @@ def _told(run: Run, node: Node, frame: Frame, path: str, token: int, answer: Ans
             return WAIT
 
 
-def _granted(run: Run, frame: Frame, path: str, answer: Answer) -> None:
+def used_by_call(frame: Frame) -> tuple[Any, int]:
+    """What the call of a step may use, and the ticket it was granted under, now its own."""
+    granted = frame.granted
+    if not granted:
+        return None, 0
+    ticket: int = granted.pop("ticket", 0)
+    return granted, ticket
+
+
+def unspent(run: Run, frame: Frame) -> None:
+    """The step ended without a call: what it was granted counts all the same."""
+    token = frame.granted.pop("ticket", 0)
+    if token:
+        asking.spend(run, token)
+
+
+def _granted(run: Run, frame: Frame, path: str, token: int, answer: Answer) -> None:
     frame.back = False
     asked = frame.granted
+    if asked:
+        asked["ticket"] = token
     if answer.resource:
         frame.granted = {**asked, "resource": answer.resource, "key": answer.key}
         run.snapshot.resources[asked["pool"]] = answer.resource

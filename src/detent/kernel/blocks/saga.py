@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from detent.kernel.failure import failure_from
-from detent.kernel.ledger import unsettled
 from detent.kernel.program import Node
 from detent.kernel.run import Run
+from detent.kernel.survey import unsettled
 from detent.kernel.walk import DONE, FAILED, GOTO, STOPPED, WAIT, cancel_lanes, run_lane
 from detent.model.snapshot import Frame, Lane
 
@@ -29,7 +29,7 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         if status != FAILED:
             return status
     if frame.phase == "settle":
-        if unsettled(run, path):
+        if unsettled(run.snapshot, path):
             return WAIT
         frame.phase = "compensate"
         frame.n -= 1

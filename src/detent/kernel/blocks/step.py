@@ -301,6 +301,13 @@ def _escalation_over(run: Run, node: Node, path: str, result: Any) -> int:
 
 
 def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> int:
+    ends = _do(run, node, frame, path, pause_ms)
+    if frame.granted:
+        passage.unspent(run, frame)
+    return ends
+
+
+def _do(run: Run, node: Node, frame: Frame, path: str, pause_ms: int) -> int:
     block = node.block
     frame.phase = "act"
     frame.attempt += 1
@@ -346,6 +353,7 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
             resource,
             block.queue_name or "",
             pause_ms,
+            *passage.used_by_call(frame),
         ),
         frame,
     )

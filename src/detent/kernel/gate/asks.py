@@ -76,6 +76,13 @@ class Reported(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     worked: bool = False
 
 
+class Begun(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="begun"):
+    """To the gate of another writer: the call that a ticket was granted for has begun."""
+
+    tenant: str
+    ticket: str
+
+
 class Call(NamedTuple):
     """A ticket whose turn has come."""
 
@@ -87,7 +94,7 @@ class Call(NamedTuple):
 GRANTED = Answer(state="granted")
 PROBE = "probe"
 
-ToGate = Asked | GivenBack | Reported
+ToGate = Asked | Begun | GivenBack | Reported
 _decoder: msgspec.json.Decoder[ToGate] = msgspec.json.Decoder(ToGate)
 _ask_decoder = msgspec.json.Decoder(Ask)
 _encoder = msgspec.json.Encoder()

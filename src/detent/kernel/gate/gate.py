@@ -4,8 +4,9 @@ Theory of operation. `ask` grants when all rules are free and nobody is entitled
 the ask becomes a ticket in a line (see `lines`). At the start of each turn `call` looks at the
 rules that have become free, counts a grant for each ticket that fits, and names its instance; that
 instance is stepped in the same turn and takes the grant (`take`). A ticket that is called and not
-taken keeps what was counted for it until its instance takes or leaves it. `leave` and `let_go` give
-back; `configure` makes every line look anew.
+taken keeps what was counted for it until its instance takes or leaves it. A grant counts on limits
+as a permit until its call begins (`begin`, see `permits`). `leave` and `let_go` give back;
+`configure` makes every line look anew.
 
 It is pure: a tick goes in, answers and changed rows come out. Rows are written in the commit of
 the turn that asked, so a crash forgets a grant together with the step that used it. A gate read
@@ -20,8 +21,9 @@ from detent.kernel.gate.asks import PROBE, Answer, Ask, Call
 from detent.kernel.gate.breakers import Breaker, BreakerRules
 from detent.kernel.gate.config import Config
 from detent.kernel.gate.lines import Ticket
-from detent.kernel.gate.meters import Grant, Meters, RowKey, Rule, Timing
+from detent.kernel.gate.meters import SOON, Grant, Meters, RowKey, Rule, Timing
 from detent.kernel.gate.needs import needs_of
+from detent.kernel.gate.permits import Permit
 from detent.kernel.gate.rows import Row, Stored, read_rows, write_ticket
 from detent.kernel.gate.waiting import Waiting
 
@@ -91,10 +93,33 @@ class Gate:
         ticket = self._line.leave(name, tick)
         if ticket is not None:
             self._forget(ticket)
-        else:  # it was granted, and the answer found nobody
-            instance, _, token = name.rpartition(":")
-            key, _ = self.meters.holders.get(instance, ("", 0))
-            self.let_go(key, instance, tick, int(token))
+            return
+        permit = self.meters.permits.end(name)  # granted, and no call will be made
+        if permit is not None:
+            self._count_less(permit, tick)
+        instance, _, token = name.rpartition(":")
+        key, _ = self.meters.holders.get(instance, ("", 0))
+        self.let_go(key, instance, tick, int(token))
+
+    def begin(self, name: str, tick: int) -> None:
+        """The call that a ticket was granted for begins, or has begun; may be said again."""
+        permit = self.meters.begin(name, tick)
+        if permit is not None:
+            self._count_less(permit, tick)
+
+    def begin_all(self, tick: int) -> None:
+        """Let every call begin that was granted; for one who asks what happens then."""
+        for name in list(self.meters.permits.held):
+            if name not in self._called:
+                self.begin(name, tick)
+
+    def granted_ahead(self, name: str, tick: int) -> int:
+        """How many calls have not begun for which the rule is kept that holds a ticket."""
+        ticket = self._line.tickets.get(name)
+        if ticket is None or self._line.last(ticket.needs, tick)[1] != SOON:
+            return 0
+        rule = self._line.last(ticket.needs, tick)[0]
+        return sum(self.meters.permits.on_limit(key) for key in self.meters.keys_of(rule))
 
     def let_go(self, key: str, instance: str, tick: int, token: int = 0) -> None:
         """An instance stands or has ended: its concurrency key is free for the next."""
@@ -138,10 +163,6 @@ class Gate:
         old = self._line.held_by(self.meters.config.limits.keys() - config.limits.keys(), tick)
         self.meters.configure(config)
         self._line.freed_by(old, self._n, tick)
-        for name, ticket in self._called.items():
-            if ticket.grant is not None:
-                ticket.grant = self.meters.still_counted(ticket.grant)
-                self._fresh[name] = ticket
         self._line.reconsider(tick)
 
     # serving -------------------------------------------------------------------------------------
@@ -189,12 +210,14 @@ class Gate:
         self._fresh = {}
         self._line.write()
         rows, self.meters.rows = self.meters.rows, {}
-        return rows | self.meters.breakers.take_rows()
+        return rows | self.meters.permits.take_rows() | self.meters.breakers.take_rows()
 
     def changed(self) -> bool:
         """Whether there is something to write."""
         self._line.write()
-        return bool(self.meters.rows or self._fresh or self.meters.breakers.changed())
+        meters = self.meters
+        aside = meters.permits.changed() or meters.breakers.changed()
+        return bool(meters.rows or self._fresh or aside)
 
     # inside --------------------------------------------------------------------------------------
 
@@ -237,6 +260,13 @@ class Gate:
         if ticket.grant is not None:
             self.meters.give_back(ticket.ask, ticket.grant)
             self._line.look_again(tick)
+
+    def _count_less(self, permit: Permit, tick: int) -> None:
+        """A permit has ended: whoever waits for its rules is looked at when they are free."""
+        for rule, key in self.meters.rules_behind(permit):
+            at = self.meters.limit_free_at(key, tick)
+            if at < SOON:
+                self._line.announce(rule, max(at, tick))
 
     def _no_pool(self, ask: Ask) -> Answer:
         return Answer(state="refused", rule=f"pool:{ask.pool}", why="there is no such pool")

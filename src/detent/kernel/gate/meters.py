@@ -1,7 +1,8 @@
 """Meters: what a tenant has used of its limits, resources and concurrency keys.
 
-`free_at` tells when a rule lets one more pass: a tick (0 or past means now), or NEVER while only a
-change can free it. `consume` counts a grant on all rules of an ask, `give_back` undoes that. Every
+`free_at` tells when a rule lets one more pass: a tick (0 or past means now), SOON once a call that
+was granted begins, or NEVER while only a change can free it. `consume` counts a grant on all rules
+of an ask, as a permit on its limits; `give_back` undoes that, and `begin` counts the call. Every
 number changed is also a row to write, so that memory and store never tell different stories.
 """
 
@@ -15,10 +16,12 @@ from detent.kernel.gate.asks import Ask, encode
 from detent.kernel.gate.breakers import Breakers
 from detent.kernel.gate.config import Config, Pool, Resource, cap_on, next_day
 from detent.kernel.gate.hours import Hours, Windows, just_missed, next_tick, windows_of
+from detent.kernel.gate.permits import Permit, Permits, place_of
 from detent.kernel.gate.rotation import Rotation
 from detent.kernel.gate.stamps import Stamps
 
 NEVER = (1 << 62) - 1
+SOON = NEVER - 1  # which tick that is shows when a call begins
 
 RowKey = tuple[str, str, int]  # kind, key, at
 Rule = tuple[str, str, str]  # what kind, its key, and the pool of a resource
@@ -49,8 +52,6 @@ class Grant(NamedTuple):
     tick: int
     resource: str = ""
     key: str = ""
-    day: int = 0
-    used: tuple[str, ...] = ()  # the limits it was counted on
     probe: bool = False  # it is the one call that an open breaker lets pass
 
 
@@ -65,6 +66,7 @@ class Meters:
         self.shut: dict[str, int] = {}  # limit or resource key -> tick it opens at
         self.held: dict[str, int] = {}  # concurrency key -> how many hold it
         self.holders: dict[str, tuple[str, int]] = {}  # instance -> its key, token it came with
+        self.permits = Permits()
         self.breakers = Breakers(timing.resolution_ms)
         self.streaks: dict[Rule, int] = {}  # served in a row while a lower priority waited
         self.rows: dict[RowKey, bytes | None] = {}  # changed since the last commit
@@ -87,6 +89,11 @@ class Meters:
                 self.rows[("use", key, tick)] = None
         self._spans = {key: self.timing.span(each.window_ms) for key, each in config.limits.items()}
         self._rotations: dict[str, Rotation] = {}
+        self._behind: dict[str, list[Rule]] = {key: [("limit", key, "")] for key in config.limits}
+        for name, pool in config.pools.items():
+            for id, resource in pool.resources.items():
+                rules = self._behind.setdefault(resource.resource_key, [])
+                rules += (("pool", name, ""), ("resource", id, name))
 
     # when ----------------------------------------------------------------------------------------
 
@@ -100,13 +107,16 @@ class Meters:
             return shut
         if limit.closed_until_ms is not None:
             shut = max(shut, self.timing.tick_at(limit.closed_until_ms))
+        room = limit.max - self.permits.on_limit(key)
+        if room <= 0:
+            return SOON
         stamps = self.used.get(key)
         if stamps is None:
             return shut
         span = self._spans[key]
         for gone in stamps.expire(tick - span):
             self.rows[("use", key, gone)] = None
-        return max(shut, stamps.free_at(limit.max, span))
+        return max(shut, stamps.free_at(room, span))
 
     def resource_free_at(self, pool: str, id: str, tick: int) -> int:
         """When a resource of a pool can take one more."""
@@ -116,7 +126,7 @@ class Meters:
             return NEVER
         free = self.limit_free_at(resource.resource_key, tick)
         if resource.daily_cap or resource.warmup_start is not None:
-            free = max(free, self._cap_free_at(place_of(pool, id), resource, tick))
+            free = max(free, self._cap_free_at(pool, id, resource, tick))
         return free
 
     def pool_free_at(self, name: str, tick: int) -> int:
@@ -188,10 +198,11 @@ class Meters:
         opens = next_tick(windows, ms, lambda at: self.timing.ms_of(self.timing.tick_at(at)))
         return tick if opens is None else self.timing.tick_at(opens)
 
-    def _cap_free_at(self, place: str, resource: Resource, tick: int) -> int:
+    def _cap_free_at(self, pool: str, id: str, resource: Resource, tick: int) -> int:
         day, end = self._day(resource.timezone, tick)
         cap = cap_on(resource, dt.date.fromordinal(day))
-        if cap is None or self.used_on(place, day) < cap:
+        used = self.used_on(place_of(pool, id), day) + self.permits.on_resource(pool, id)
+        if cap is None or used < cap:
             return 0
         free = next_day(resource, day)
         if free == day + 1:
@@ -215,7 +226,7 @@ class Meters:
     def consume(self, ask: Ask, tick: int) -> Grant:
         """Count one grant on everything an ask names; all of it is free."""
         keys = ask.limits
-        id, key, day = "", "", 0
+        id, key = "", ""
         if ask.slot:
             self.hold(ask.slot, ask.instance, ask.token)
             self.rows[("slot", ask.instance, ask.token)] = ask.slot.encode()
@@ -223,27 +234,44 @@ class Meters:
             pool = self.config.pools[ask.pool]
             id = self._choose(ask, pool, tick)
             key = pool.resources[id].resource_key
-            day = self._day(pool.resources[id].timezone, tick)[0]
-            self._count_day(place_of(ask.pool, id), day, 1)
             keys = keys if key in keys else (*keys, key)
+        limited = tuple(each for each in keys if each in self.config.limits)
+        if limited or id:
+            self.permits.add(ask.ticket, Permit(limited, ask.pool, id))
         probe = bool(ask.breaker) and self.breakers.let_pass(ask.breaker, tick)
-        used = tuple(each for each in keys if self._use(each, tick))
-        return Grant(tick, id, key, day, used, probe)
+        return Grant(tick, id, key, probe)
 
     def give_back(self, ask: Ask, grant: Grant) -> None:
         """Undo a grant that nobody took."""
-        for key in grant.used:
-            self._unuse(key, grant.tick)
+        self.permits.end(ask.ticket)
         if ask.slot:
             self.let_go(ask.slot, ask.instance, ask.token)
-        if grant.resource:
-            self._count_day(place_of(ask.pool, grant.resource), grant.day, -1)
         if grant.probe:
             self.breakers.take_back(ask.breaker, grant.tick)
 
-    def still_counted(self, grant: Grant) -> Grant:
-        """A grant without the limits that were deleted since."""
-        return grant._replace(used=tuple(key for key in grant.used if key in self.used))
+    def begin(self, ticket: str, tick: int) -> Permit | None:
+        """Count a call that begins now, or has; None when it was counted, or never granted."""
+        permit = self.permits.end(ticket)
+        if permit is None:
+            return None
+        for key in permit.limits:
+            self._use(key, tick)
+        pool = self.config.pools.get(permit.pool)
+        resource = None if pool is None else pool.resources.get(permit.resource)
+        if resource is not None:
+            day, _ = self._day(resource.timezone, tick)
+            self._count_day(place_of(permit.pool, permit.resource), day)
+        return permit
+
+    def rules_behind(self, permit: Permit) -> list[tuple[Rule, str]]:
+        """The rules that a permit counts on, each with the key that makes it so."""
+        keys = permit.limits
+        if permit.resource:
+            pool = self.config.pools.get(permit.pool)
+            resource = None if pool is None else pool.resources.get(permit.resource)
+            keys = keys if resource is None else (*keys, resource.resource_key)
+        found = dict.fromkeys(keys)
+        return [(rule, key) for key in found for rule in self._behind.get(key, ())]
 
     def hold(self, key: str, instance: str, token: int) -> None:
         """An instance holds a concurrency key."""
@@ -306,20 +334,13 @@ class Meters:
             self.rows[("turn", ask.pool, 0)] = b"%d" % after
         return id
 
-    def _use(self, key: str, tick: int) -> bool:
+    def _use(self, key: str, tick: int) -> None:
         if key not in self.config.limits:
-            return False
+            return
         stamps = self.used.get(key)
         if stamps is None:
             stamps = self.used[key] = Stamps()
         self.rows[("use", key, tick)] = b"%d" % stamps.add(tick)
-        return True
-
-    def _unuse(self, key: str, tick: int) -> None:
-        stamps = self.used.get(key)
-        if stamps is not None:
-            left = stamps.remove(tick)
-            self.rows[("use", key, tick)] = b"%d" % left if left else None
 
     def used_on(self, place: str, day: int) -> int:
         """How many grants a resource had on a day of its zone."""
@@ -331,11 +352,10 @@ class Meters:
         days[day] = days.get(day, 0) + by
         return days[day]
 
-    def _count_day(self, place: str, day: int, by: int) -> None:
-        count = self.count_day(place, day, by)
-        self.rows[("day", place, day)] = b"%d" % count if count else None
+    def _count_day(self, place: str, day: int) -> None:
+        self.rows[("day", place, day)] = b"%d" % self.count_day(place, day, 1)
         days = self._days[place]
-        for old in [each for each in days if each < day - 1 or not days[each]]:
+        for old in [each for each in days if each < day - 1]:
             del days[old]
             self.rows[("day", place, old)] = None
 
@@ -362,11 +382,6 @@ class Meters:
             for known in (self.hours, self._windows, self._open):
                 known.pop(digest, None)
             self.rows[("hours", digest, 0)] = None
-
-
-def place_of(pool: str, id: str) -> str:
-    """A resource among all of the tenant's: ids are unique within a pool only."""
-    return f"{len(pool)}:{pool}:{id}"
 
 
 def rule_text(rule: Rule) -> str:

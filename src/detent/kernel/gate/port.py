@@ -43,6 +43,9 @@ class GatePort(Protocol):
     def leave(self, tenant: str, ticket: str) -> None:
         """A ticket is wanted no longer."""
 
+    def begin(self, tenant: str, ticket: str) -> None:
+        """The call that a ticket was granted for has begun."""
+
     def let_go(self, tenant: str, key: str, instance: str) -> None:
         """An instance holds its concurrency key no longer."""
 

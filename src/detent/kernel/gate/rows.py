@@ -2,8 +2,9 @@
 
 ask   ticket              -> place, what held it when it came, the ask itself, how often it was
                              passed over, and once it is called what was counted for it
-use   limit key, tick     -> how many grants that tick
-day   resource, day       -> how many grants that day of the resource's zone
+use   limit key, tick     -> how many calls began that tick
+day   resource, day       -> how many calls began that day of the resource's zone
+permit  ticket            -> the limits and the resource that its call may use, see `permits`
 turn  pool                -> place in its rotation
 slot  instance, token     -> the concurrency key it holds, and by which ask
 fair  rule                -> how many were served in a row while a lower priority waited
@@ -124,6 +125,8 @@ def read_rows(meters: Meters, rows: list[Row]) -> Stored:
                 meters.used.setdefault(row.key, Stamps()).add(row.at, int(row.body))
             case "day":
                 meters.count_day(row.key, row.at, int(row.body))
+            case "permit":
+                meters.permits.read(row.key, row.body)
             case "turn":
                 meters.counters[row.key] = int(row.body)
             case "slot":

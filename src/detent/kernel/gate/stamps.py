@@ -28,18 +28,6 @@ class Stamps:
             runs.append([tick, count])
         return runs[-1][1]
 
-    def remove(self, tick: int) -> int:
-        """Take one grant at a tick back; how many that tick has left."""
-        for index in range(len(self._runs) - 1, -1, -1):
-            run = self._runs[index]
-            if run[0] == tick:
-                run[1] -= 1
-                self.total -= 1
-                if not run[1]:
-                    del self._runs[index]
-                return run[1]
-        return 0
-
     def ticks(self) -> list[int]:
         """Every tick that counts."""
         return [tick for tick, _ in self._runs]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from heapq import heappop, heappush
 
 from detent.kernel.gate.lines import PATIENCE, Bar, Entry, Line, Needs, Order, Ticket
-from detent.kernel.gate.meters import NEVER, Meters, Rule
+from detent.kernel.gate.meters import NEVER, SOON, Meters, Rule
 from detent.kernel.gate.needs import last_of, needs_of, refused
 from detent.kernel.gate.rows import LineRow, forget_line, write_bar, write_line, write_ticket
 
@@ -298,7 +298,7 @@ class Waiting:
         bar.add(line, first.order)
         if line.several:
             self._moved[rule] = bar
-        if at < NEVER:
+        if at < SOON:
             self.announce(rule, at)
 
     def _part(self, line: Line, rule: Rule) -> None:
@@ -315,7 +315,7 @@ class Waiting:
     def _hold(self, line: Line, first: Ticket, tick: int, at: int) -> None:
         """Keep its rules for a line that was passed over too often, while it has not long to go."""
         needs = line.needs
-        far = at - tick > self._meters.shortest(needs.limits, needs.pool)
+        far = at != SOON and at - tick > self._meters.shortest(needs.limits, needs.pool)
         if first.passed <= PATIENCE or far or line.watches[0] == "window":
             self._let_pass(line, tick)
         elif not line.held and self._kept(line) is None:  # no two holders share a rule
@@ -362,7 +362,7 @@ class Waiting:
         if due is not None:
             self.announce(line.watches, due)
         at = NEVER if known and line.several else self.last(line.needs, tick)[1]
-        if at < NEVER:
+        if at < SOON:
             self.announce(line.watches, at)
 
     def _close(self, line: Line, tick: int) -> None:

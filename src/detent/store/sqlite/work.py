@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from detent.model import limits
-from detent.ports.work import Claim, Claimed, WorkerRow, WorkEvent
+from detent.ports.work import HELD_MS, Claim, Claimed, WorkerRow, WorkEvent
 from detent.store.sqlite.failures import translated
 from detent.store.sqlite.inbox import leave
 from detent.store.sqlite.statements import change, row_of, rows_of, transaction
 from detent.store.sqlite.work_rows import COLUMNS, add_event, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import apsw
 
+    from detent.ports.store import NewArrival
     from detent.ports.work import Beat, Report, WorkQuery, WorkRow
     from detent.store.sqlite.wake import Waker
 
@@ -44,7 +45,7 @@ SELECT 1 FROM work_item WHERE id = ? AND state = 'cancelled' AND worker = ? AND 
 """
 _RECLAIM = """
 UPDATE work_item SET state = 'pending', worker = NULL, claimed_ms = NULL, heartbeat_ms = NULL,
-    lease_ms = NULL, deadline_ms = NULL, lost = lost + 1
+    lease_ms = NULL, deadline_ms = NULL, lost = lost + 1, available_ms = coalesce(?, available_ms)
 WHERE id = ? AND state = 'claimed' AND claim_epoch = ? AND lease_ms <= ?
 """
 _OVERDUE = f"""
@@ -102,7 +103,8 @@ class SqliteWork:
         first = row_of(
             connection, later.replace("SELECT n", "SELECT available_ms"), (*values, claim.now_ms)
         )
-        return Claimed([], None if first is None else first[0])
+        next_ms = HELD_MS if first is None else first[0]
+        return Claimed([], next_ms if next_ms < HELD_MS else None)
 
     def _give(self, n: int, claim: Claim) -> WorkRow:
         now, until = claim.now_ms, claim.now_ms + claim.stale_ms
@@ -168,17 +170,24 @@ class SqliteWork:
         add_event(self._connection, line)
 
     @translated
-    def reclaim(self, overdue: Sequence[WorkRow], now_ms: int) -> list[WorkRow]:
-        """Put items back to pending, where the lease is still over."""
+    def reclaim(
+        self, overdue: Sequence[WorkRow], now_ms: int, told: Mapping[str, NewArrival]
+    ) -> list[WorkRow]:
+        """Put items back to pending, where the lease is still over; those told of are held."""
         connection = self._connection
         back: list[WorkRow] = []
+        wakes: list[str] = []
         with transaction(connection):
             for row in overdue:
-                if change(connection, _RECLAIM, (row.id, row.claim_epoch, now_ms)):
+                arrival = told.get(row.id)
+                held = None if arrival is None else HELD_MS
+                if change(connection, _RECLAIM, (held, row.id, row.claim_epoch, now_ms)):
+                    wakes += [] if arrival is None else leave(connection, arrival)
                     reason = f"no heartbeat from {row.worker} since {row.heartbeat_ms} ms"
                     line = (row.id, row.claim_epoch, row.worker, "reclaimed", reason, now_ms)
                     add_event(connection, line)
                     back.append(row)
+        self._waker.wake(wakes)
         return back
 
     # looking

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 COLUMNS = ", ".join(WorkRow._fields)
 
-# The checkpoint of the attempt before goes on with its number.
+# The checkpoint of the attempt before goes on with its number. An item that is there already was
+# taken from a silent worker, and held until the gate let it be handed out once more.
 _INSERT = ManyRows(
     """INSERT INTO work_item(id, effect, instance, tenant, block, handler, queue, attempt,
-        timeout_ms, created_ms, available_ms, params, context, checkpoint, checkpoint_seq)
+        timeout_ms, created_ms, available_ms, params, context, ticket, checkpoint, checkpoint_seq)
     VALUES""",
-    """(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    """(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         (SELECT checkpoint FROM work_item WHERE id = ?),
         coalesce((SELECT checkpoint_seq FROM work_item WHERE id = ?), 0))""",
+    "ON CONFLICT(id) DO UPDATE SET available_ms = excluded.available_ms, ticket = excluded.ticket",
 )
 _OPEN = ManyKeys(
     "SELECT id, claim_epoch, worker FROM work_item "
@@ -60,7 +62,7 @@ def _insert(connection: apsw.Connection, items: Sequence[WorkItem]) -> None:
     for item in items:
         flat += (item.id, item.effect, item.instance, item.tenant, item.block, item.handler)
         flat += (item.queue, item.attempt, item.timeout_ms, item.created_ms, item.available_ms)
-        flat += (item.params, item.context, item.previous, item.previous)
+        flat += (item.params, item.context, item.ticket, item.previous, item.previous)
     _INSERT.run(connection, flat)
 
 

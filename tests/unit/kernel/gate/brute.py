@@ -18,9 +18,9 @@ MINUTES = (0, 2)  # of each day
 
 @dataclass
 class Counted:
-    """One grant that counts: on which limits, of which resource, since which tick."""
+    """One grant that counts: on which limits, of which resource, since its call began."""
 
-    tick: int
+    tick: int | None  # None: it has not begun, and may do so at any time
     limits: tuple[str, ...]
     pool: str = ""
     resource: str = ""
@@ -55,11 +55,12 @@ class Brute:
         return limit is None or self.in_window(key, tick, limit.window_ms) < limit.max
 
     def in_window(self, key, tick, window_ms) -> int:
-        """How many grants could lie in one window with a grant at this tick."""
+        """How many calls could lie in one window with a call at this tick."""
         return sum(
             1
             for each in self.grants
-            if key in each.limits and (tick - each.tick - 1) * RESOLUTION_MS < window_ms
+            if key in each.limits
+            and (each.tick is None or (tick - each.tick - 1) * RESOLUTION_MS < window_ms)
         )
 
     def resources(self, ask, tick) -> list[str]:
@@ -90,7 +91,8 @@ class Brute:
         return sum(
             1
             for each in self.grants
-            if (each.pool, each.resource) == (pool, id) and day_of(each.tick, zone) == day
+            if (each.pool, each.resource) == (pool, id)
+            and (each.tick is None or day_of(each.tick, zone) == day)
         )
 
     def held(self, key) -> int:
@@ -102,13 +104,13 @@ class Brute:
 
     # what was used -------------------------------------------------------------------------------
 
-    def count(self, ask, tick, resource) -> Counted:
+    def count(self, ask, resource) -> Counted:
         """A grant; it counts on the limits that there are now."""
         keys = dict.fromkeys(ask.limits)
         if resource:
             keys[self.config.pools[ask.pool].resources[resource].resource_key] = None
         made = Counted(
-            tick, tuple(key for key in keys if key in self.config.limits), ask.pool, resource
+            None, tuple(key for key in keys if key in self.config.limits), ask.pool, resource
         )
         self.grants.append(made)
         if ask.slot:
@@ -116,9 +118,19 @@ class Brute:
         return made
 
     def forget(self, key) -> None:
-        """The limit is deleted: one made again under the key begins anew."""
+        """The limit is deleted: one made again under the key begins anew, with what is to come."""
         for each in self.grants:
+            if each.tick is None:
+                continue
             each.limits = tuple(limit for limit in each.limits if limit != key)
+
+    def begin(self, grant, tick) -> None:
+        """Its call begins; a resource that is gone by then counts it no longer."""
+        pool = self.config.pools.get(grant.pool)
+        if pool is None or grant.resource not in pool.resources:
+            grant.resource = ""
+        grant.limits = tuple(key for key in grant.limits if key in self.config.limits)
+        grant.tick = tick
 
     def undo(self, ask, grant) -> None:
         """Nobody took it."""

@@ -33,9 +33,10 @@ def pooled(strategy="weighted", **resources):
 
 
 class Hall:
-    """One gate, with the rows a store would hold of it."""
+    """One gate, with the rows a store would hold of it; `prompt` calls begin when granted."""
 
-    def __init__(self, *, limits=None, pools=None, config=None, rows=None, tick=0):
+    def __init__(self, *, limits=None, pools=None, config=None, rows=None, tick=0, prompt=True):
+        self.prompt = prompt
         self.config = config or Config(limits=limits or {}, pools=pools or {})
         self.rows = dict(rows or {})
         stored = [Row(*key, body) for key, body in self.rows.items()]
@@ -52,7 +53,7 @@ class Hall:
     def restarted(self, tick):
         """The gate as the next process reads it."""
         self.commit()
-        return Hall(config=self.config, rows=self.rows, tick=tick)
+        return Hall(config=self.config, rows=self.rows, tick=tick, prompt=self.prompt)
 
     def configure(self, tick, *, limits=None, pools=None):
         config = self.config
@@ -65,7 +66,15 @@ class Hall:
     def ask(self, name, tick=0, **wanted):
         """Ask under an instance's name and a token, `name` or `name:token`."""
         instance, _, token = name.partition(":")
-        return self.gate.ask(Ask(instance=instance, token=int(token or 1), **wanted), tick)
+        answer = self.gate.ask(Ask(instance=instance, token=int(token or 1), **wanted), tick)
+        if answer.state == "granted" and self.prompt:
+            self.begin(name, tick)
+        return answer
+
+    def begin(self, name, tick):
+        """The call that was granted under a name begins."""
+        instance, _, token = name.partition(":")
+        self.gate.begin(f"{instance}:{token or 1}", tick)
 
     def call(self, tick, room=ROOM):
         """Who is called, by name; they take it at once."""
@@ -73,7 +82,10 @@ class Hall:
 
     def answers(self, tick, room=ROOM):
         named = [(call.instance, call.token) for call in self.gate.call(tick, room)]
-        return [(name, self.gate.take(f"{name}:{token}", tick)) for name, token in named]
+        answers = [(name, self.gate.take(f"{name}:{token}", tick)) for name, token in named]
+        for name, token in named if self.prompt else ():
+            self.begin(f"{name}:{token}", tick)
+        return answers
 
     def drain(self, until=10**9, most=10**9, since=0):
         """Everything that happens by itself from a tick on, as (tick, name, resource)."""

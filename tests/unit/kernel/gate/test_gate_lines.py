@@ -195,18 +195,31 @@ def test_a_call_that_is_left_is_the_next_ones_at_once():
     assert hall.call(12) == ["c"]
 
 
-def test_a_call_taken_late_counts_from_then_and_only_if_there_is_still_room():
+def test_a_call_that_is_taken_late_was_kept_and_counts_from_when_it_begins():
     hall = Hall(limits=limited(m=(1, 10)))
     for name in "abc":
         hall.ask(name, 0, limits=("m",))
     hall.gate.call(11, 9)
     assert hall.gate.take("b:1", 15).state == "granted"
-    assert hall.call(25) == []
-    assert [call.instance for call in hall.gate.call(26, 9)] == ["c"]
-    assert hall.ask("d", 40, limits=("m",)).state == "granted"  # its window is over
-    assert hall.gate.take("c:1", 45).state == "late"
-    assert hall.ask("c:2", 45, limits=("m",), back=True).state == "deferred"
-    assert hall.drain() == [(51, "c", "")]
+    hall.begin("b", 16)
+    assert hall.call(26) == []
+    assert [call.instance for call in hall.gate.call(27, 9)] == ["c"]
+    assert hall.ask("d", 40, limits=("m",)).state == "deferred"  # it is kept for c
+    assert hall.gate.take("c:1", 45).state == "granted"
+    assert hall.gate.next_due() is None
+    hall.begin("c", 45)
+    assert hall.drain() == [(56, "d", "")]
+
+
+def test_a_call_taken_late_finds_no_room_where_its_limit_was_closed():
+    hall = Hall(limits=limited(m=(1, 10)))
+    for name in "ab":
+        hall.ask(name, 0, limits=("m",))
+    hall.gate.call(11, 9)
+    hall.gate.close("m", 40)
+    assert hall.gate.take("b:1", 15).state == "late"
+    assert hall.ask("b:2", 15, limits=("m",), back=True).state == "deferred"
+    assert hall.drain() == [(40, "b", "")]
 
 
 @pytest.mark.req("SEQ-LIM-4")

@@ -68,7 +68,9 @@ class GateMachine(RuleBasedStateMachine):
         self.place = 0
         self.waiting = {}  # ticket -> (ask, place in line)
         self.called = {}  # ticket -> (ask, place, grant or None)
-        self.used = []  # (tick, limits, pool, resource) of what was really used
+        self.permits = {}  # ticket -> (ask, grant) of calls that have not begun
+        self.used = []  # grants of calls that have begun
+        self.prompt = True  # calls begin when they are granted
         self.since = 1  # of the last change of a limit
 
     # what people do ------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ class GateMachine(RuleBasedStateMachine):
         assert fitted
         assert not equals, "it went past somebody who needs the same"
         assert not kept or answer.resource == ask.sticky
-        self.use(ask, answer)
+        self.use(ask, self.brute.count(ask, answer.resource))
 
     def sticks(self, ask):
         """Whether its last resource is one it could have again."""
@@ -148,6 +150,29 @@ class GateMachine(RuleBasedStateMachine):
         ask, _, grant = self.called.pop(name, (None, 0, None))
         if grant is not None:
             self.brute.undo(ask, grant)
+
+    @rule()
+    def calls_are_slow_or_prompt(self):
+        self.prompt = not self.prompt
+
+    @precondition(lambda self: self.permits)
+    @rule(which=st.integers(0, 99), made=st.sampled_from([True, True, False]))
+    def a_call_begins_or_is_not_made(self, which, made):
+        name = sorted(self.permits)[which % len(self.permits)]
+        if made:
+            self.begin(name)
+            return
+        ask, grant = self.permits.pop(name)
+        self.hall.gate.leave(name, self.tick)
+        if ask.slot:
+            self.brute.holders.pop(ask.instance, None)
+        self.brute.grants = [each for each in self.brute.grants if each is not grant]
+
+    def begin(self, name):
+        _, grant = self.permits.pop(name)
+        self.hall.gate.begin(name, self.tick)
+        self.brute.begin(grant, self.tick)
+        self.used.append(grant)
 
     @precondition(lambda self: self.brute.holders)
     @rule(which=st.integers(0, 99))
@@ -224,36 +249,31 @@ class GateMachine(RuleBasedStateMachine):
             assert self.brute.fits(ask, self.tick)
             bound = self.brute.bound_to(ask)
             assert not bound or grant.resource == bound
-            grant = self.brute.count(ask, self.tick, grant.resource)
+            grant = self.brute.count(ask, grant.resource)
         self.called[name] = (ask, place, grant)
 
     def take(self, name):
         ask, _, grant = self.called.pop(name)
+        anew = self.hall.gate._called[name].grant
+        anew = anew is not None and anew.tick != self.tick
         answer = self.hall.gate.take(name, self.tick)
-        if answer.state == "granted" and grant.tick == self.tick:
-            self.used.append((self.tick, grant.limits, ask.pool, answer.resource))
+        if answer.state == "granted" and not anew:
+            self.use(ask, grant)
             return
         if grant is not None:
             self.brute.undo(ask, grant)
         if ask.pool and ask.pool not in self.brute.config.pools:
             assert answer.state == "refused"
         elif answer.state == "granted":
-            self.use(ask, answer)
+            self.use(ask, self.brute.count(ask, answer.resource))
         else:
             assert answer.state == "late"
             assert grant is None or not self.brute.fits(ask, self.tick)
 
-    def use(self, ask, answer):
-        made = (
-            self.brute.count(ask, self.tick, answer.resource) if self.known(ask, answer) else None
-        )
-        limits = made.limits if made is not None else ()
-        self.used.append((self.tick, limits, ask.pool, answer.resource))
-
-    def known(self, ask, answer):
-        """Whether what it was granted is still configured; else nothing counts it any more."""
-        pool = self.brute.config.pools.get(ask.pool)
-        return not ask.pool or (pool is not None and answer.resource in pool.resources)
+    def use(self, ask, grant):
+        self.permits[ask.ticket] = (ask, grant)
+        if self.prompt:
+            self.begin(ask.ticket)
 
     def needs(self, ask):
         bound = self.brute.bound_to(ask)
@@ -282,7 +302,9 @@ class GateMachine(RuleBasedStateMachine):
     @invariant()
     def no_window_holds_one_too_many(self):
         for key, limit in self.hall.config.limits.items():
-            ticks = [tick for tick, keys, *_ in self.used if key in keys and tick > self.since]
+            ticks = [
+                each.tick for each in self.used if key in each.limits and each.tick > self.since
+            ]
             assert exceeded(ticks, limit.max, limit.window_ms) == []
 
     @invariant()
@@ -290,9 +312,9 @@ class GateMachine(RuleBasedStateMachine):
         for name, pool in POOLS.items():
             for id, resource in pool.resources.items():
                 days = [
-                    day_of(tick, resource.timezone)
-                    for tick, _, in_pool, used in self.used
-                    if (in_pool, used) == (name, id)
+                    day_of(each.tick, resource.timezone)
+                    for each in self.used
+                    if (each.pool, each.resource) == (name, id)
                 ]
                 for day in set(days):
                     cap = cap_of(resource, day)
@@ -330,6 +352,8 @@ class GateMachine(RuleBasedStateMachine):
         Who was called comes first: what nobody came for is taken back by the next process.
         """
         self.take_all()
+        for name in list(self.permits):
+            self.begin(name)
         told = {
             name: forecast(self.hall.restarted(self.tick).gate, name, self.tick)
             for name in list(self.waiting)[:5]
@@ -350,7 +374,7 @@ class GateMachine(RuleBasedStateMachine):
             gate.let_go(key, instance, later)
         assert gate.next_due() is None
         self.hall.commit()
-        assert not [key for key in self.hall.rows if key[0] in ("ask", "slot")]
+        assert not [key for key in self.hall.rows if key[0] in ("ask", "slot", "permit")]
         for key, most in SLOTS.items():
             for n in range(most):
                 assert self.hall.ask(f"new{key}{n}", later, slot=key, slots=most).state == "granted"

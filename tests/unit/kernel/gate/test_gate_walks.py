@@ -45,7 +45,11 @@ def wanted(rng):
 
 
 def walk(machine, rng):
-    match rng.randrange(20):
+    match rng.randrange(24):
+        case 20:
+            machine.calls_are_slow_or_prompt()
+        case 21 | 22 | 23 if machine.permits:
+            machine.a_call_begins_or_is_not_made(rng.randrange(99), rng.random() < 0.7)
         case 0 | 1 | 2 | 3 | 4:
             machine.ask(wanted(rng), rng.randint(1, 3))
         case 5 | 6:
