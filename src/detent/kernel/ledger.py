@@ -196,6 +196,7 @@ def fire_effect(run: Run, effect: OpenEffect) -> Wake | None:
     if effect.next_try is not None:
         effect.next_try = None
         if effect.state == "planned":
+            run.note("wait.completed", effect.node, {"kind": "window"})
             return stranded(run, effect, called=False)
         return _reorder(run, effect)
     effect.deadline = None

@@ -142,7 +142,7 @@ def _counts_differ(audit: GateAudit, connection: apsw.Connection, tick: int) -> 
             if at > tick - books.clock.reach(limit["window_ms"]):
                 used[(tenant, key)] = used.get((tenant, key), 0) + int(body)
         elif kind == "permit":
-            for name in json.loads(body)[0]:
+            for name in (name for permit in json.loads(body).values() for name in permit[0]):
                 used[(tenant, name)] = used.get((tenant, name), 0) + 1
         elif kind == "day":
             days[(tenant, key, at)] = int(body)

@@ -109,7 +109,7 @@ class Gate:
 
     def begin_all(self, tick: int) -> None:
         """Let every call begin that was granted; for one who asks what happens then."""
-        for name in list(self.meters.permits.held):
+        for name in self.meters.permits.tickets():
             if name not in self._called:
                 self.begin(name, tick)
 
@@ -263,6 +263,8 @@ class Gate:
 
     def _count_less(self, permit: Permit, tick: int) -> None:
         """A permit has ended: whoever waits for its rules is looked at when they are free."""
+        if not self._line.tickets:
+            return
         for rule, key in self.meters.rules_behind(permit):
             at = self.meters.limit_free_at(key, tick)
             if at < SOON:

@@ -4,7 +4,7 @@ ask   ticket              -> place, what held it when it came, the ask itself, h
                              passed over, and once it is called what was counted for it
 use   limit key, tick     -> how many calls began that tick
 day   resource, day       -> how many calls began that day of the resource's zone
-permit  ticket            -> the limits and the resource that its call may use, see `permits`
+permit  sheet             -> tickets whose calls have not begun, and what each may use
 turn  pool                -> place in its rotation
 slot  instance, token     -> the concurrency key it holds, and by which ask
 fair  rule                -> how many were served in a row while a lower priority waited
