@@ -66,8 +66,7 @@ def _step(
         fire_due(run, tick - 1)
     for index, each in enumerate(told):
         take(run, each, index)
-    fire_due(run, tick)
-    return _seal(run, inputs)
+    return _seal(run, inputs, fire_due(run, tick))
 
 
 def _open(run: Run) -> None:
@@ -81,18 +80,24 @@ def _open(run: Run) -> None:
     unpack(run.snapshot, blobs)
 
 
-def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
-    """Settle the shown state and turn the working copy into a Decision."""
+def _seal(run: Run, inputs: Sequence[bytes], due: int | None) -> Decision:
+    """Settle the shown state and turn the working copy into a Decision.
+
+    `due` is what stands when nothing fires any more; what is settled here may change it.
+    """
     snapshot = run.snapshot
-    if snapshot.state not in TERMINAL:
+    stood = snapshot.state
+    if stood not in TERMINAL:
         _settle_state(run)
-    if snapshot.tickets or snapshot.slot:
+    gated = bool(snapshot.tickets or snapshot.slot)
+    if gated:
         settle(run)
     happened = bool(run.entries or inputs or run.more)
     snapshot.more = run.more and not run.held and snapshot.state not in TERMINAL
     if happened:
         snapshot.version += 1
-    due = next_due(snapshot, run.tick)
+    if gated or run.more or snapshot.state != stood:
+        due = next_due(snapshot, run.tick)
     body, blobs = pack(snapshot)
     blobs |= run.kept
     journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""

@@ -60,28 +60,25 @@ def shown_state(snapshot: Snapshot) -> str:
 
 def next_due(snapshot: Snapshot, tick: int) -> int | None:
     """The earliest tick at which something fires, or None."""
-    return tick if snapshot.more else _earliest(snapshot)
+    return tick if snapshot.more else earliest_due(snapshot)
 
 
-def first_due(snapshot: Snapshot, limit: int) -> Due | None:
-    """The first thing due at or before a tick; of equals, the first in the tree."""
-    earliest = _earliest(snapshot)
-    if earliest is None or earliest > limit:
-        return None
-    return next(due for due in dues_of(snapshot) if due.tick == earliest)
+def due_at(snapshot: Snapshot, tick: int) -> Due:
+    """What is due at a tick; of equals, the first in the tree."""
+    return next(due for due in dues_of(snapshot) if due.tick == tick)
 
 
-def _earliest(snapshot: Snapshot) -> int | None:
-    """The same walk as `dues_of` for its smallest tick alone: every step asks three times."""
+def earliest_due(snapshot: Snapshot) -> int | None:
+    """The same walk as `dues_of` for its smallest tick alone: every step asks twice."""
     earliest: int | None = None
     root = snapshot.root
     if root is not None and snapshot.state not in TERMINAL:
-        if _moving(snapshot):
+        if snapshot.state != "paused" and not (root.wait is not None and in_line(snapshot)):
             earliest = _frame_earliest(root, None)
         else:
             earliest = min((due.tick for due in _held_dues(snapshot, root)), default=None)
     for effect in snapshot.effects:
-        tick = effect_due(effect)
+        tick = effect.deadline if effect.next_try is None else effect.next_try  # `effect_due`
         if tick is not None and (earliest is None or tick < earliest):
             earliest = tick
     return earliest
