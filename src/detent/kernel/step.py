@@ -101,7 +101,7 @@ def _seal(run: Run, inputs: Sequence[bytes], due: int | None) -> Decision:
     body, blobs = pack(snapshot)
     blobs |= run.kept
     journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""
-    return Decision(
+    decision = Decision(
         instance=snapshot.id,
         snapshot=body,
         version=snapshot.version,
@@ -112,21 +112,35 @@ def _seal(run: Run, inputs: Sequence[bytes], due: int | None) -> Decision:
         journal=journal,
         tick=run.tick,
         definition=snapshot.definition,
-        orders=run.orders,
-        withdrawn=run.withdrawn,
-        recalled=run.recalled,
-        settled=run.settled,
-        doubts=run.doubts,
-        messages=run.messages,
-        verdicts=run.verdicts,
-        blobs=blobs,
         more=snapshot.more,
         birth=run.birth,
-        actions=counted(run.entries),
         started=snapshot.started,
-        work=run.work,
-        called_off=run.called_off,
+        actions=counted(run.entries),
+        orders=run.orders,
     )
+    _add_rare(decision, run, blobs)
+    return decision
+
+
+def _add_rare(decision: Decision, run: Run, blobs: dict[str, bytes]) -> None:
+    if run.withdrawn:
+        decision.withdrawn = run.withdrawn
+    if run.recalled:
+        decision.recalled = run.recalled
+    if run.settled:
+        decision.settled = run.settled
+    if run.doubts:
+        decision.doubts = run.doubts
+    if run.messages:
+        decision.messages = run.messages
+    if run.verdicts:
+        decision.verdicts = run.verdicts
+    if run.work:
+        decision.work = run.work
+    if run.called_off:
+        decision.called_off = run.called_off
+    if blobs:
+        decision.blobs = blobs
 
 
 def _settle_state(run: Run) -> None:

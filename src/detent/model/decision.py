@@ -5,6 +5,7 @@ Nothing in a decision has happened yet; the turn commits it whole and acts after
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Raw, Struct, field
@@ -131,7 +132,11 @@ class Need(NamedTuple):
 
 
 class Decision(Struct, kw_only=True):
-    """The result of one `step`."""
+    """The result of one `step`.
+
+    What follows `orders` is rare, so it is put in afterwards where there is some of it: that many
+    keyword arguments would make the interpreter build a dictionary of them for every step.
+    """
 
     instance: str
     snapshot: bytes
@@ -143,17 +148,17 @@ class Decision(Struct, kw_only=True):
     journal: bytes
     tick: int
     definition: str
-    orders: list[Order]
-    withdrawn: list[str]  # tombstones to insert
-    recalled: list[str]  # calls in flight to cancel
-    settled: list[str]  # flight rows to remove
-    doubts: list[Doubt]
-    messages: list[Message]
-    verdicts: list[Verdict]
-    blobs: dict[str, bytes]
     more: bool  # out of moves: ready again next turn
     birth: Birth | None = None
-    work: list[WorkItem] = field(default_factory=list)
-    called_off: list[str] = field(default_factory=list)  # effects whose work items are cancelled
-    actions: list[str] = field(default_factory=list)  # what its journal entries count as
     started: int | None = None  # when the instance first moved
+    actions: Sequence[str] = ()  # what its journal entries count as
+    orders: Sequence[Order] = ()
+    withdrawn: Sequence[str] = ()  # tombstones to insert
+    recalled: Sequence[str] = ()  # calls in flight to cancel
+    settled: Sequence[str] = ()  # flight rows to remove
+    doubts: Sequence[Doubt] = ()
+    messages: Sequence[Message] = ()
+    verdicts: Sequence[Verdict] = ()
+    work: Sequence[WorkItem] = ()
+    called_off: Sequence[str] = ()  # effects whose work items are cancelled
+    blobs: dict[str, bytes] = field(default_factory=dict)
