@@ -25,6 +25,7 @@ from detent.kernel.run import Facts, NeedFact, Run, in_line
 from detent.kernel.slot import settle
 from detent.kernel.spill import pack, pack_input, unpack
 from detent.kernel.survey import next_due, shown_state
+from detent.model import limits
 from detent.model.decision import Decision, Need
 from detent.model.inputs import decode_input
 from detent.model.snapshot import decode_snapshot
@@ -45,7 +46,7 @@ def step(
 def _step(
     program: Program, body: bytes | None, inputs: Sequence[bytes], tick: int, facts: Facts
 ) -> Decision:
-    told = [decode_input(each) for each in inputs]
+    told = list(map(decode_input, inputs))
     if body is None:
         snapshot, birth = born(program, told[0], tick)
     else:
@@ -99,8 +100,11 @@ def _seal(run: Run, inputs: Sequence[bytes], due: int | None) -> Decision:
     if gated or run.more or snapshot.state != stood:
         due = next_due(snapshot, run.tick)
     body, blobs = pack(snapshot)
-    blobs |= run.kept
-    journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""
+    if run.kept:
+        blobs |= run.kept
+    if run.bulk > limits.BLOB_BYTES:  # else no input can be that large
+        inputs = [pack_input(each, blobs) for each in inputs]
+    journal = run.splice(inputs) if happened else b""
     decision = Decision(
         instance=snapshot.id,
         snapshot=body,
@@ -159,6 +163,8 @@ def _settle_state(run: Run) -> None:
     if snapshot.state == "paused":
         return
     target = "running" if run.more else shown_state(snapshot)
-    if target != snapshot.state and target not in INSTANCE[snapshot.state]:
+    if target == snapshot.state:
+        return
+    if target not in INSTANCE[snapshot.state]:
         run.set_moving("run to wait")
     run.move(target, "run to wait")

@@ -63,6 +63,8 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         return _released(run, node, frame, path)
     run.woken = None
     why, value = run.woken_why, run.woken_value
+    if why == "applied" and frame.phase == "act":  # nearly always: its own call has worked
+        return _applied(run, node, frame, path, value)
     if why == "deadline":
         return breach(run, node, frame, path)
     if why == "due":
@@ -86,6 +88,10 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         if pause is not None:
             return _act(run, node, frame, path, pause)
         return failed(run, node, frame, path, value)
+    return _applied(run, node, frame, path, value)
+
+
+def _applied(run: Run, node: Node, frame: Frame, path: str, value: Any) -> int:
     frame.phase = APPLIED
     return finish(run, node, frame, path, value, merge=worker.spec(run, node, frame).merge)
 
@@ -325,14 +331,16 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
     move = MOVES.get(handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
-    would = worker.preview(run, node, params)
-    if would is not None:
+    if run.snapshot.dry_run and worker.spec(run, node).worker:
+        would = {"dry_run": True, "handler": block.handler, "would": params}
         return finish(run, node, frame, path, would, merge=False)
-    request = node.table if node.table is not None else encode(params)
-    if len(request) > limits.PAYLOAD_BYTES:
-        return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
-    if node.table is None and (node.params is None or node.params.constant):  # type: ignore[union-attr]
-        node.table = request  # constant params are encoded once per program
+    request = node.table
+    if request is None:
+        request = encode(params)
+        if len(request) > limits.PAYLOAD_BYTES:
+            return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
+        if node.params is None or node.params.constant:  # type: ignore[union-attr]
+            node.table = request  # constant params are encoded once per program
     ledger.plan(
         run,
         ledger.Plan(
