@@ -14,7 +14,7 @@ ANYBODY = "*"
 """The name under which a writer is told that handlers nobody has registered are workers'."""
 
 
-class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the kernel is told about a handler; a fact, recorded when it is not the default."""
 
     name: str
@@ -32,7 +32,7 @@ class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.doubt in ("queryable", "once") or (self.doubt == "keyed" and self.withdrawable)
 
 
-class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Order(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call for the dispatcher: perform the effect, or reconcile it."""
 
     key: str
@@ -55,7 +55,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     resource: str = ""  # resource_key of the resource it was assigned
 
 
-class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call for an external worker, with everything it may see; written with the decision."""
 
     id: str
@@ -74,7 +74,7 @@ class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     previous: str = ""  # the item of the attempt before, whose checkpoint goes on
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An input for another instance, made durable in the sender's commit; `id` makes it one."""
 
     id: str
@@ -83,7 +83,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     start: Birth | None = None  # present when the message also creates the instance
 
 
-class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The columns of a new instance's row."""
 
     id: str
@@ -96,7 +96,7 @@ class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: tuple[tuple[str, str], ...] = ()  # what lists can be filtered by
 
 
-class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The answer to an input that carried an id."""
 
     id: str
@@ -106,7 +106,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: Any = None
 
 
-class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A row of the doubt table; `state` empty removes it."""
 
     effect: str
@@ -131,7 +131,7 @@ class Need(NamedTuple):
     extra: Any = None
 
 
-class Decision(Struct, kw_only=True):
+class Decision(Struct, kw_only=True, gc=False):
     """The result of one `step`.
 
     What follows `orders` is rare, so it is put in afterwards where there is some of it: that many

@@ -20,7 +20,7 @@ from detent.model.limits import BATCH_STARTS, TENANT_QUANTUM
 from detent.model.link import Submission
 from detent.ports.due import DueQuery
 from detent.ports.store import Arrival, NewArrival
-from detent.runtime.cache import SALT_BYTES, Hot
+from detent.runtime.cache import SALT_BYTES, Hot, hot_of
 from detent.runtime.dues import AHEAD
 from detent.runtime.gates import Mail
 
@@ -130,7 +130,7 @@ def fetch(parts: Parts, instances: Iterable[str]) -> Rows:
     rows, missing = parts.cache.split(instances)
     if missing:
         for row in parts.store.load(missing).values():
-            hot = rows[row.id] = Hot(row)
+            hot = rows[row.id] = hot_of(row)
             parts.cache.put(hot)
     return rows
 
