@@ -151,7 +151,7 @@ class Decision(Struct, kw_only=True, gc=False):
     more: bool  # out of moves: ready again next turn
     birth: Birth | None = None
     started: int | None = None  # when the instance first moved
-    actions: Sequence[str] = ()  # what its journal entries count as
+    actions: tuple[str, ...] = ()  # what its journal entries count as
     orders: Sequence[Order] = ()
     withdrawn: Sequence[str] = ()  # tombstones to insert
     recalled: Sequence[str] = ()  # calls in flight to cancel

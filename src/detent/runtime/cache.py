@@ -86,24 +86,25 @@ class Cache:
 
     def split(self, instances: Iterable[str]) -> tuple[dict[str, Hot], list[str]]:
         """Those that are here, and those that must be loaded, each once, in the order given."""
-        held = self._held
-        here = {i: held.get(i) for i in instances}
-        return (
-            {i: hot for i, hot in here.items() if hot is not None},
-            [i for i, hot in here.items() if hot is None],
-        )
+        get = self._held.get
+        here: dict[str, Hot] = {}
+        missing: dict[str, None] = {}
+        for instance in instances:
+            hot = get(instance)
+            if hot is None:
+                missing[instance] = None
+            else:
+                here[instance] = hot
+        return here, list(missing)
 
     def put(self, hot: Hot) -> None:
         """Keep an entry as the most recently used one; older ones make room."""
         instance = hot.id
         weight = ENTRY_BYTES + (len(hot.body) if hot.body else 0)
         held = self._held
-        if instance in held:
-            held.move_to_end(instance)
-            self.bytes += weight - self._weights[instance]
-        else:
-            self.bytes += weight
+        self.bytes += weight - self._weights.get(instance, 0)
         held[instance] = hot
+        held.move_to_end(instance)
         self._weights[instance] = weight
         while self.bytes > self._limit and held:
             old, _ = held.popitem(last=False)

@@ -191,7 +191,7 @@ def _admit(parts: Parts, told: Submission, rows: Rows, tick: int) -> Ready | Non
     if told.instance in parts.barred:
         parts.out.answer(told.ack, barred(parts, told))
         return None
-    if not ours(parts, told, hot.p):
+    if hot.p not in parts.lease.heads and not ours(parts, told, hot.p):
         return None
     return parts.queue.add(told.instance, hot.tenant, hot.priority, tick)
 
@@ -235,7 +235,9 @@ def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
             parts.gates.mail.append(Mail(row.n, row.id, row.body))
             continue
         entry = queue.get(row.instance)
-        if entry is None:
+        if entry is not None:
+            queue.push(entry)  # it may have been set aside until its start arrives
+        else:
             hot = loaded.get(row.instance)
             if hot is None:
                 text = f"there is no instance {row.instance}"
@@ -244,7 +246,6 @@ def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
                 continue
             entry = queue.add(row.instance, hot.tenant, hot.priority, tick)
         entry.inputs.append(Submission(row.instance, row.body, 0, row.id))
-        queue.push(entry)  # it may have been set aside until its start arrives
 
 
 def born_already(told: Submission) -> Verdict:

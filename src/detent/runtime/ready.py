@@ -70,7 +70,7 @@ class ReadyQueue:
 
     def add(self, instance: str, tenant: str, priority: int, tick: int) -> Ready:
         """A new entry, ready as of a tick."""
-        rank = min(max(priority, 0), PRIORITIES - 1)
+        rank = priority if 0 <= priority < PRIORITIES else min(max(priority, 0), PRIORITIES - 1)
         entry = self._entries[instance] = Ready(instance, tenant, rank, tick, self.round)
         heappush(self._shares[rank].of(tenant).heap, (self.round, tick, instance))
         return entry
