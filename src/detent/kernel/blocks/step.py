@@ -42,17 +42,21 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
             return DONE
     if run.program.sla is not None:
         alerts.arm(run, frame)
+    if not node.timed:
+        return _judge(run, node, frame, path)
     if block.deadline is not None:
         frame.deadline = run.after(block.deadline)
-    if block.delay is not None:
-        due = timing.delay_due(run, node, frame, path)
-        if isinstance(due, Failure):
-            return give_up(run, node, path, due)
-        frame.phase = "delay"
-        frame.wanted = due if block.send_window is not None else None
-        run.wait(frame, path, "delay", due)
-        return WAIT
-    return _judge(run, node, frame, path)
+    return _judge(run, node, frame, path) if block.delay is None else _delay(run, node, frame, path)
+
+
+def _delay(run: Run, node: Node, frame: Frame, path: str) -> int:
+    due = timing.delay_due(run, node, frame, path)
+    if isinstance(due, Failure):
+        return give_up(run, node, path, due)
+    frame.phase = "delay"
+    frame.wanted = due if node.block.send_window is not None else None
+    run.wait(frame, path, "delay", due)
+    return WAIT
 
 
 def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -153,8 +157,7 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 def _pass(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Through the windows and the gate, unless the output is known already."""
-    free = node.block.send_window is None and not node.limits
-    if free and node.pool is run.program.pool is None and not breaking.holds(run, node, path):
+    if node.free and not breaking.holds(run, node, path):
         return _act(run, node, frame, path)
     if node.cache_key is not None and seeing.known(run, node, frame):
         return _act(run, node, frame, path)
@@ -312,10 +315,10 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
     frame.attempt += 1
     if run.program.interceptors and frame.attempt == 1:
         intercept.before_step(run, node.id)
-    run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
+    runtime = run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
     resource = frame.granted["key"] if frame.granted else ""
     if resource:
-        run.snapshot.runtime["resource_key"] = resource
+        runtime["resource_key"] = resource
     try:
         if node.cache_key is not None:
             cached = seeing.cached(run, node, frame)
