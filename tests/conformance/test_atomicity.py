@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from detent.model.decision import Doubt, Verdict
 from detent.model.errors import StoreError
@@ -100,9 +101,9 @@ def test_a_commit_broken_off_at_any_moment_leaves_nothing(store_factory):
 
 
 POISON = {
-    "an id that is not text": {"changes": [a_change("bad")._replace(id=LONE_SURROGATE)]},
-    "a snapshot that is not bytes": {"changes": [a_change("bad")._replace(snapshot="text")]},
-    "a journal row without a digest": {"changes": [a_change("bad")._replace(digest=None)]},
+    "an id that is not text": {"changes": [replace(a_change("bad"), id=LONE_SURROGATE)]},
+    "a snapshot that is not bytes": {"changes": [replace(a_change("bad"), snapshot="text")]},
+    "a journal row without a digest": {"changes": [replace(a_change("bad"), digest=None)]},
     "a due tick wider than the column": {"changes": [a_change("bad", due=2**63)]},
     "a due tick that is not a number": {"changes": [a_change("bad", due="soon")]},
     "a tenant of no known type": {"changes": [a_change("bad", birth={"tenant": object()})]},

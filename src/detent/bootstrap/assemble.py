@@ -98,7 +98,7 @@ class Parts:
         self._stopping = threading.Lock()
         self._number = -1
         self._closed = False
-        self._valid_until_ms = 0
+        self._valid_until_ms, self._margin_ms = 0, settings.turns.lease_margin_ms
         self.held = ""
         memory = settings.path == MEMORY
         reader = partial(open_store, settings.path, create=None, read_only=True)
@@ -238,13 +238,14 @@ class Parts:
         """Wait for an instance to be in one of the states."""
         guard_reentrant("wait_for")
         check_instance(instance)
+        state = self._state_of(instance)
+        if state in wanted:
+            return state
         future = self.watch.add(instance, lambda state: state in wanted)
         try:
-            row = self.read(lambda store: store.instance(instance))
-            if row is None:
-                raise unknown_instance(instance)
-            if row.state in wanted:
-                return row.state
+            state = self._state_of(instance)  # it may have moved before anybody watched
+            if state in wanted:
+                return state
             if self._driver is not None:
                 self._driver.run_until_idle(future.done)
                 timeout = 0.0
@@ -256,6 +257,12 @@ class Parts:
             ) from None
         finally:
             self.watch.remove(instance, future)
+
+    def _state_of(self, instance: str) -> str:
+        row = self.read(lambda store: store.instance(instance))
+        if row is None:
+            raise unknown_instance(instance)
+        return row.state
 
     def _moved(
         self, instance: str, future: Future[str], wanted: frozenset[str], timeout: float | None
@@ -286,8 +293,7 @@ class Parts:
 
     def lease_valid(self) -> bool:
         """Whether a call may start now: while the lease is valid, with the margin."""
-        margin_ms = self.settings.turns.lease_margin_ms
-        return self._clock.wall_ms() < self._valid_until_ms - margin_ms
+        return self._clock.wall_ms() < self._valid_until_ms - self._margin_ms
 
     def parked(self) -> dict[str, int]:
         """Orders that wait for a handler, by its name."""

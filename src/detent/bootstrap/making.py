@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from detent.bootstrap.chance import system_chance
 from detent.bootstrap.known_handlers import recall, registration
 from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
@@ -61,7 +62,7 @@ def open_or_create(settings: Settings, lock: int | None = None) -> SqliteStore:
         resolution_ms=resolution_ms,
         clock=clock,
         partitions=settings.partitions or limits.PARTITIONS,
-        store_id=timed_id(epoch_ms, os.urandom(10)),
+        store_id=timed_id(epoch_ms, system_chance(10)),
     )
     shared = None if lock is None else os.dup(lock)
     store = open_store(settings.path, create=create, lock_descriptor=shared)
@@ -104,14 +105,14 @@ def make_clock(meta: Meta, settings: Settings, ahead_ms: int | None = None) -> T
 
 def make_owner(settings: Settings, wake: str) -> Owner:
     """This process, as an owner of partitions."""
-    id = "virtual" if settings.clock == "virtual" else timed_id(wall_time_ms(), os.urandom(10))
+    id = "virtual" if settings.clock == "virtual" else timed_id(wall_time_ms(), system_chance(10))
     return Owner(id, socket.gethostname(), os.getpid(), 0, wake)
 
 
 def chance_of(seed: str | None) -> Callable[[int], bytes]:
     """Where salts and fresh ids come from: the system, or a seed in virtual time."""
     if seed is None:
-        return os.urandom
+        return system_chance
     count = 0
 
     def derived(size: int) -> bytes:

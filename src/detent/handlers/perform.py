@@ -19,7 +19,7 @@ from detent.handlers.secrets import Opener, hide_outcome, refers
 from detent.model.errors import DetentError, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from detent.handlers.parameters import Parameters
     from detent.model.decision import Order
@@ -41,12 +41,15 @@ class AsyncPerformer:
         self._open = opener
         self.timed_out = manner.timed_out
 
-    async def perform(self, order: Order, dispatch: int) -> bytes:
+    def perform(self, order: Order, dispatch: int) -> Coroutine[Any, Any, bytes]:
         """The outcome of one call."""
         if self._open is None or not refers(order.request):
-            return await self._perform(order, order, dispatch)
+            return self._perform(order, order, dispatch)
+        return self._perform_opened(self._open, order, dispatch)
+
+    async def _perform_opened(self, opener: Opener, order: Order, dispatch: int) -> bytes:
         try:
-            opened = await asyncio.to_thread(self._open, order)
+            opened = await asyncio.to_thread(opener, order)
         except DetentError as error:
             return _not_opened(self._manner, order, dispatch, error)
         return hide_outcome(await self._perform(opened.order, order, dispatch), opened.secrets)

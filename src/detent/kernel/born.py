@@ -45,7 +45,7 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
     invariant(
         told.definition == program.hash, "the start names another definition than the one given"
     )
-    return Snapshot(
+    snapshot = Snapshot(
         id=told.instance,
         tenant=told.tenant,
         namespace=told.namespace,
@@ -60,18 +60,15 @@ def _from_start(program: Program, told: Started, tick: int) -> Snapshot:
         metadata=told.metadata,
         data=told.data,
         config=told.config,
-        parent=to_builtins(told.parent) if told.parent else None,
-        concurrency=_concurrency(told),
-        session=told.session,
-        budget=told.budget,
         root=Frame(b="", since=tick, lanes=[Lane()]),
     )
-
-
-def _concurrency(told: Started) -> dict[str, Any] | None:
-    if told.concurrency_key is None:
-        return None
-    return {"key": told.concurrency_key, "max": told.max_concurrency}
+    snapshot.session = told.session
+    snapshot.budget = told.budget
+    if told.parent is not None:
+        snapshot.parent = to_builtins(told.parent)
+    if told.concurrency_key is not None:
+        snapshot.concurrency = {"key": told.concurrency_key, "max": told.max_concurrency}
+    return snapshot
 
 
 def policies_of(program: Program) -> list[dict[str, Any]]:

@@ -7,9 +7,9 @@ Each takes the run and the rendered params and returns a `Moved` value, a `Sleep
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from detent.expression import compile_expression
 from detent.kernel import injecting
@@ -21,13 +21,13 @@ from detent.model import limits
 from detent.model.errors import ExpressionError, RequestError
 
 
-class Moved(NamedTuple):
+class Moved(Struct, frozen=True):
     """The output of a move."""
 
     output: Any
 
 
-class Sleep(NamedTuple):
+class Sleep(Struct, frozen=True):
     """Stand for so long, then give the output."""
 
     duration_ms: int

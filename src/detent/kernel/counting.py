@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
+_action = itemgetter(0)
 _TOLD_APART = frozenset({"error.occurred", "wait.started", "cron.skipped"})
 
 
-def counted(entries: Sequence[Any]) -> list[str]:
+def counted(entries: Sequence[Any]) -> tuple[str, ...]:
     """One name for each entry; a skipped fire that stands for many counts as many."""
-    names = [entry[0] for entry in entries]
+    names = tuple(map(_action, entries))
     if _TOLD_APART.isdisjoint(names):
         return names
-    return [name for entry in entries for name in _names(*entry)]
+    return tuple(name for entry in entries for name in _names(*entry))
 
 
 def _names(action: str, _node: str, detail: Any = None) -> list[str]:

@@ -10,9 +10,9 @@ resumes nothing.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from detent.kernel import asking, calling
 from detent.kernel.budget import spend
@@ -23,7 +23,7 @@ from detent.kernel.gate.asks import Answer
 from detent.kernel.lifecycle import check_effect
 from detent.kernel.orders import order_of
 from detent.kernel.run import Run, encode
-from detent.kernel.work import item_of, spec_of
+from detent.kernel.work import hand_out, spec_of
 from detent.model import limits
 from detent.model.decision import Doubt
 from detent.model.ids import effect_key
@@ -33,7 +33,7 @@ from detent.model.snapshot import Frame, OpenEffect, Wait
 Outcome = EffectApplied | EffectFailed | EffectDoubted | EffectReconciled
 
 
-class Plan(NamedTuple):
+class Plan(Struct, frozen=True):
     """What to call, for which node."""
 
     path: str  # the node's path, with a suffix for calls that are not the step's own
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     ticket: int = 0  # under which that was granted
 
 
-class Wake(NamedTuple):
+class Wake(Struct, frozen=True):
     """What a settled effect tells its node."""
 
     token: int
@@ -62,7 +62,6 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
     """Commit to a call; the frame, if any, waits for its outcome."""
     snapshot = run.snapshot
     spec = spec_of(run, plan.handler, plan.queue)
-    worker = spec.worker and not snapshot.dry_run  # a dry run hands nothing out
     token = run.token() if frame is not None else 0
     timeout_ms = plan.timeout_ms or spec.timeout_ms
     key = effect_key(snapshot.id, snapshot.generation, plan.path, plan.attempt)
@@ -78,22 +77,16 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         marked=spec.marked,
         attempt=plan.attempt,
         since=run.tick,
-        deadline=None if worker else deadline_of(run, timeout_ms),
+        deadline=deadline_of(run, timeout_ms),
         timeout_ms=timeout_ms,
         ctx=spec.ctx,
         resource=plan.resource,
-        worker=worker,
-        queue=plan.queue if worker else "",
-        available=run.after(plan.pause_ms) if worker and plan.pause_ms else None,
-        granted=plan.granted,
-        ticket=plan.ticket,
     )
+    if plan.granted is not None:
+        effect.granted, effect.ticket = plan.granted, plan.ticket
     snapshot.effects.append(effect)
     if plan.kind != "policy":  # asking whether to act is no act
         snapshot.effects_made += 1
-    if frame is not None:
-        kind = "worker" if worker else "effect"
-        frame.wait = Wait(kind=kind, token=token, since=run.tick, name=key)
     detail = {
         "key": key,
         "handler": plan.handler,
@@ -104,13 +97,16 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         detail["kind"] = plan.kind
     if plan.resource:
         detail["resource"] = plan.resource
-    if worker:
-        detail["worker"] = plan.queue or True
     run.entries.append(("effect.planned", plan.path, detail))
-    if worker:
-        run.work.append(item_of(run, effect))
+    if spec.worker and not snapshot.dry_run:  # a dry run hands nothing out
+        detail["worker"] = plan.queue or True
+        hand_out(run, effect, plan.queue, plan.pause_ms)
+        if frame is not None:
+            frame.wait = Wait(kind="worker", token=token, since=run.tick, name=key)
     else:
         run.orders.append(order_of(snapshot, effect, run.program))
+        if frame is not None:
+            frame.wait = Wait(kind="effect", token=token, since=run.tick, name=key)
     return effect
 
 

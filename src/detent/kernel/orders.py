@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from detent.kernel.program import Program
 from detent.model.decision import Order
@@ -18,12 +19,7 @@ _encode = msgspec.json.Encoder().encode
 def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) -> Order:
     """The call for an open effect as it stands: perform it, or reconcile it."""
     reconcile = effect.state == "needs_reconcile" and effect.doubt == "queryable"
-    data = config = None
-    if effect.ctx:
-        access = access_of(program, effect.block)
-        data = Raw(_encode(visible_data(snapshot.data, access)))
-        config = Raw(_encode(snapshot.config if access is None or access.config else None))
-    return Order(
+    order = Order(
         key=effect.key,
         instance=snapshot.id,
         tenant=snapshot.tenant,
@@ -37,11 +33,22 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         marked=effect.marked and not reconcile,
         doubt=effect.doubt,
         timeout_ms=effect.timeout_ms,
-        data=data,
-        config=config,
         dry_run=snapshot.dry_run,
         resource=effect.resource,
-        ticket=f"{snapshot.id}:{effect.ticket}" if effect.ticket else "",
+    )
+    if effect.ticket:
+        order = replace(order, ticket=f"{snapshot.id}:{effect.ticket}")
+    return _with_context(order, snapshot, program) if effect.ctx else order
+
+
+def _with_context(order: Order, snapshot: Snapshot, program: Program | None) -> Order:
+    """The order with as much of the context as its step lets its handler see."""
+    access = access_of(program, order.block)
+    config = snapshot.config if access is None or access.config else None
+    return replace(
+        order,
+        data=Raw(_encode(visible_data(snapshot.data, access))),
+        config=Raw(_encode(config)),
     )
 
 

@@ -33,6 +33,7 @@ class Node:
         "block",
         "cache_key",
         "conditions",
+        "free",
         "holidays",
         "id",
         "key",
@@ -46,6 +47,7 @@ class Node:
         "schema",
         "sticky",
         "table",
+        "timed",
         "when",
         "windows",
     )
@@ -68,6 +70,8 @@ class Node:
         self.pool: Template | ExpressionError | None = None
         self.sticky = True
         self.asks = False  # a person answers before its handler runs
+        self.free = False  # no window and no limit of its tenant can hold it up
+        self.timed = False  # it has a deadline or a delay
         self.holidays: frozenset[str] = frozenset()  # of its delay: its own and its country's
         self.windows: dict[str, Any] = {}  # compiled by `timing`, by zone of the instance
 
@@ -176,6 +180,9 @@ class Program:
         keys = (keys,) if isinstance(keys, str) else keys
         node.limits = [self._template(key) for key in keys]
         node.pool = self._template(block.pool) if block.pool else None
+        unlimited = not node.limits and node.pool is None and self.pool is None
+        node.free = unlimited and block.send_window is None
+        node.timed = block.deadline is not None or block.delay is not None
         body = self.definition.body
         node.sticky = block.sticky and body.sticky
         if block.delay is not None and block.delay.business_days_only:

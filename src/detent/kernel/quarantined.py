@@ -54,14 +54,6 @@ def stand_by(before: bytes | None, body: Body, inputs: list[bytes], row: Row) ->
         journal=row.body or b"",
         tick=row.tick,
         definition=shown.definition,
-        orders=[],
-        withdrawn=[],
-        recalled=[],
-        settled=[],
-        doubts=[],
-        messages=[],
-        verdicts=[],
-        blobs={},
         more=shown.more and shown.state not in TERMINAL,
     )
 

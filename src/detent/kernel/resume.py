@@ -9,7 +9,7 @@ from detent.kernel.ending import advance
 from detent.kernel.ledger import Wake, find_frame, fire_effect
 from detent.kernel.run import Run
 from detent.kernel.slot import wake_up
-from detent.kernel.survey import Due, first_due
+from detent.kernel.survey import Due, due_at, earliest_due
 from detent.model.snapshot import Frame
 
 
@@ -37,17 +37,21 @@ def resume_token(run: Run, wake: Wake | None) -> None:
     resume(run, frame, wake.why, wake.value)
 
 
-def fire_due(run: Run, limit: int) -> None:
-    """Fire everything due up to a tick, in order of due tick, while there are moves left."""
+def fire_due(run: Run, limit: int) -> int | None:
+    """Fire everything due up to a tick, in order of due tick, while there are moves left.
+
+    The earliest due tick beyond the limit; None also when moves ran out before it was looked for.
+    """
     while not run.more:
-        due = first_due(run.snapshot, limit)
-        if due is None:
-            return
+        earliest = earliest_due(run.snapshot)
+        if earliest is None or earliest > limit:
+            return earliest
         if run.moves <= 0:  # waits of no length, over and over
             run.more = True
-            return
+            break
         run.moves -= 1
-        _fire(run, due)
+        _fire(run, due_at(run.snapshot, earliest))
+    return None
 
 
 def _fire(run: Run, due: Due) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from detent.expression import Scope
 from detent.kernel.failure import Failure
@@ -304,11 +304,11 @@ class Run:
         detail = {"message": failure.message, "kind": failure.kind, "code": failure.code}
         self.note("error.occurred", failure.node, {**detail, "final": True})
 
-    def splice(self, inputs: Sequence[bytes | Raw]) -> bytes:
+    def splice(self, inputs: Sequence[bytes]) -> bytes:
         """The journal body: the inputs' own bytes, the facts used, the entries."""
         facts = b"{}" if not self.used else encode(self.used)
         return b'{"in":[%b],"facts":%b,"entries":%b}' % (
-            b",".join(bytes(body) for body in inputs),
+            b",".join(inputs),
             facts,
             encode(self.entries),
         )

@@ -25,6 +25,7 @@ from detent.kernel.run import Facts, NeedFact, Run, in_line
 from detent.kernel.slot import settle
 from detent.kernel.spill import pack, pack_input, unpack
 from detent.kernel.survey import next_due, shown_state
+from detent.model import limits
 from detent.model.decision import Decision, Need
 from detent.model.inputs import decode_input
 from detent.model.snapshot import decode_snapshot
@@ -45,7 +46,7 @@ def step(
 def _step(
     program: Program, body: bytes | None, inputs: Sequence[bytes], tick: int, facts: Facts
 ) -> Decision:
-    told = [decode_input(each) for each in inputs]
+    told = list(map(decode_input, inputs))
     if body is None:
         snapshot, birth = born(program, told[0], tick)
     else:
@@ -66,8 +67,7 @@ def _step(
         fire_due(run, tick - 1)
     for index, each in enumerate(told):
         take(run, each, index)
-    fire_due(run, tick)
-    return _seal(run, inputs)
+    return _seal(run, inputs, fire_due(run, tick))
 
 
 def _open(run: Run) -> None:
@@ -81,22 +81,31 @@ def _open(run: Run) -> None:
     unpack(run.snapshot, blobs)
 
 
-def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
-    """Settle the shown state and turn the working copy into a Decision."""
+def _seal(run: Run, inputs: Sequence[bytes], due: int | None) -> Decision:
+    """Settle the shown state and turn the working copy into a Decision.
+
+    `due` is what stands when nothing fires any more; what is settled here may change it.
+    """
     snapshot = run.snapshot
-    if snapshot.state not in TERMINAL:
+    stood = snapshot.state
+    if stood not in TERMINAL:
         _settle_state(run)
-    if snapshot.tickets or snapshot.slot:
+    gated = bool(snapshot.tickets or snapshot.slot)
+    if gated:
         settle(run)
     happened = bool(run.entries or inputs or run.more)
     snapshot.more = run.more and not run.held and snapshot.state not in TERMINAL
     if happened:
         snapshot.version += 1
-    due = next_due(snapshot, run.tick)
+    if gated or run.more or snapshot.state != stood:
+        due = next_due(snapshot, run.tick)
     body, blobs = pack(snapshot)
-    blobs |= run.kept
-    journal = run.splice([pack_input(each, blobs) for each in inputs]) if happened else b""
-    return Decision(
+    if run.kept:
+        blobs |= run.kept
+    if run.bulk > limits.BLOB_BYTES:  # else no input can be that large
+        inputs = [pack_input(each, blobs) for each in inputs]
+    journal = run.splice(inputs) if happened else b""
+    decision = Decision(
         instance=snapshot.id,
         snapshot=body,
         version=snapshot.version,
@@ -107,21 +116,35 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         journal=journal,
         tick=run.tick,
         definition=snapshot.definition,
-        orders=run.orders,
-        withdrawn=run.withdrawn,
-        recalled=run.recalled,
-        settled=run.settled,
-        doubts=run.doubts,
-        messages=run.messages,
-        verdicts=run.verdicts,
-        blobs=blobs,
         more=snapshot.more,
         birth=run.birth,
-        actions=counted(run.entries),
         started=snapshot.started,
-        work=run.work,
-        called_off=run.called_off,
+        actions=counted(run.entries),
+        orders=run.orders,
     )
+    _add_rare(decision, run, blobs)
+    return decision
+
+
+def _add_rare(decision: Decision, run: Run, blobs: dict[str, bytes]) -> None:
+    if run.withdrawn:
+        decision.withdrawn = run.withdrawn
+    if run.recalled:
+        decision.recalled = run.recalled
+    if run.settled:
+        decision.settled = run.settled
+    if run.doubts:
+        decision.doubts = run.doubts
+    if run.messages:
+        decision.messages = run.messages
+    if run.verdicts:
+        decision.verdicts = run.verdicts
+    if run.work:
+        decision.work = run.work
+    if run.called_off:
+        decision.called_off = run.called_off
+    if blobs:
+        decision.blobs = blobs
 
 
 def _settle_state(run: Run) -> None:
@@ -140,6 +163,8 @@ def _settle_state(run: Run) -> None:
     if snapshot.state == "paused":
         return
     target = "running" if run.more else shown_state(snapshot)
-    if target != snapshot.state and target not in INSTANCE[snapshot.state]:
+    if target == snapshot.state:
+        return
+    if target not in INSTANCE[snapshot.state]:
         run.set_moving("run to wait")
     run.move(target, "run to wait")

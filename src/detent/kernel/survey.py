@@ -10,8 +10,9 @@ from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.run import in_line
 from detent.model.snapshot import Frame, OpenEffect, Snapshot, Wait
 
+NEVER = 1 << 62  # later than any tick
 # running > scheduled > waiting, as in CORE-STM-1
-RANK = {"waiting": 0, "scheduled": 1, "running": 2}
+RANK = {"": 0, "waiting": 1, "scheduled": 2, "running": 3}
 SHOWN: dict[str, str] = {
     "effect": "running",
     "sleep": "running",
@@ -47,53 +48,55 @@ class Due(NamedTuple):
 
 def shown_state(snapshot: Snapshot) -> str:
     """The state an instance shows while it stands at this frontier."""
-    best = -1
-    for wait in waits_of(snapshot.root):
-        rank = RANK[SHOWN[wait.kind]]
-        if rank == RANK["running"]:
-            return "running"
-        best = max(best, rank)
-    if best < 0:
-        return "running"
-    return "scheduled" if best == RANK["scheduled"] else "waiting"
+    root = snapshot.root
+    best = "" if root is None else _highest(root, "")
+    return best or "running"
+
+
+def _highest(frame: Frame, best: str) -> str:
+    """The highest state that the waits at and below a frame show, and one found before."""
+    wait = frame.wait
+    if wait is not None and RANK[SHOWN[wait.kind]] > RANK[best]:
+        best = SHOWN[wait.kind]
+    for lane in frame.lanes:
+        if lane.open is not None and not lane.end:
+            best = _highest(lane.open, best)
+    return best
 
 
 def next_due(snapshot: Snapshot, tick: int) -> int | None:
     """The earliest tick at which something fires, or None."""
-    return tick if snapshot.more else _earliest(snapshot)
+    return tick if snapshot.more else earliest_due(snapshot)
 
 
-def first_due(snapshot: Snapshot, limit: int) -> Due | None:
-    """The first thing due at or before a tick; of equals, the first in the tree."""
-    earliest = _earliest(snapshot)
-    if earliest is None or earliest > limit:
-        return None
-    return next(due for due in dues_of(snapshot) if due.tick == earliest)
+def due_at(snapshot: Snapshot, tick: int) -> Due:
+    """What is due at a tick; of equals, the first in the tree."""
+    return next(due for due in dues_of(snapshot) if due.tick == tick)
 
 
-def _earliest(snapshot: Snapshot) -> int | None:
-    """The same walk as `dues_of` for its smallest tick alone: every step asks three times."""
-    earliest: int | None = None
+def earliest_due(snapshot: Snapshot) -> int | None:
+    """The same walk as `dues_of` for its smallest tick alone: every step asks twice."""
+    earliest = NEVER
     root = snapshot.root
     if root is not None and snapshot.state not in TERMINAL:
-        if _moving(snapshot):
-            earliest = _frame_earliest(root, None)
+        if snapshot.state != "paused" and not (root.wait is not None and in_line(snapshot)):
+            earliest = _frame_earliest(root, NEVER)
         else:
-            earliest = min((due.tick for due in _held_dues(snapshot, root)), default=None)
+            earliest = min((due.tick for due in _held_dues(snapshot, root)), default=NEVER)
     for effect in snapshot.effects:
-        tick = effect_due(effect)
-        if tick is not None and (earliest is None or tick < earliest):
+        tick = effect.deadline if effect.next_try is None else effect.next_try  # `effect_due`
+        if tick is not None and tick < earliest:
             earliest = tick
-    return earliest
+    return None if earliest == NEVER else earliest
 
 
-def _frame_earliest(frame: Frame, earliest: int | None) -> int | None:
+def _frame_earliest(frame: Frame, earliest: int) -> int:
     wait = frame.wait
-    if wait is not None and wait.due is not None and (earliest is None or wait.due < earliest):
+    if wait is not None and wait.due is not None and wait.due < earliest:
         earliest = wait.due
-    if frame.deadline is not None and (earliest is None or frame.deadline < earliest):
+    if frame.deadline is not None and frame.deadline < earliest:
         earliest = frame.deadline
-    if frame.alert is not None and (earliest is None or frame.alert < earliest):
+    if frame.alert is not None and frame.alert < earliest:
         earliest = frame.alert
     for lane in frame.lanes:
         if lane.open is not None and not lane.end:

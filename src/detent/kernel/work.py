@@ -21,6 +21,16 @@ def spec_of(run: Run, handler: str, queue: str) -> HandlerSpec:
     return HandlerSpec(name=handler, worker=True) if queue else run.handler(handler)
 
 
+def hand_out(run: Run, effect: OpenEffect, queue: str, pause_ms: int) -> None:
+    """Leave the call of an effect to workers, after a pause; it can be late only once claimed."""
+    effect.worker = True
+    effect.queue = queue
+    effect.deadline = None
+    if pause_ms:
+        effect.available = run.after(pause_ms)
+    run.work.append(item_of(run, effect))
+
+
 def item_of(run: Run, effect: OpenEffect) -> WorkItem:
     """The work item of an effect that was planned in this turn, or is handed out once more."""
     snapshot = run.snapshot

@@ -5,6 +5,7 @@ Nothing in a decision has happened yet; the turn commits it whole and acts after
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Raw, Struct, field
@@ -13,7 +14,7 @@ ANYBODY = "*"
 """The name under which a writer is told that handlers nobody has registered are workers'."""
 
 
-class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the kernel is told about a handler; a fact, recorded when it is not the default."""
 
     name: str
@@ -31,7 +32,7 @@ class HandlerSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.doubt in ("queryable", "once") or (self.doubt == "keyed" and self.withdrawable)
 
 
-class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Order(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call for the dispatcher: perform the effect, or reconcile it."""
 
     key: str
@@ -55,7 +56,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ticket: str = ""  # under which the gate granted it: whoever calls says that it has begun
 
 
-class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call for an external worker, with everything it may see; written with the decision."""
 
     id: str
@@ -75,7 +76,7 @@ class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ticket: str = ""  # under which the gate granted it: its claim is the call that counts
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An input for another instance, made durable in the sender's commit; `id` makes it one."""
 
     id: str
@@ -84,7 +85,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     start: Birth | None = None  # present when the message also creates the instance
 
 
-class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The columns of a new instance's row."""
 
     id: str
@@ -97,7 +98,7 @@ class Birth(Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: tuple[tuple[str, str], ...] = ()  # what lists can be filtered by
 
 
-class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The answer to an input that carried an id."""
 
     id: str
@@ -107,7 +108,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: Any = None
 
 
-class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A row of the doubt table; `state` empty removes it."""
 
     effect: str
@@ -132,8 +133,12 @@ class Need(NamedTuple):
     extra: Any = None
 
 
-class Decision(Struct, kw_only=True):
-    """The result of one `step`."""
+class Decision(Struct, kw_only=True, gc=False):
+    """The result of one `step`.
+
+    What follows `orders` is rare, so it is put in afterwards where there is some of it: that many
+    keyword arguments would make the interpreter build a dictionary of them for every step.
+    """
 
     instance: str
     snapshot: bytes
@@ -145,17 +150,17 @@ class Decision(Struct, kw_only=True):
     journal: bytes
     tick: int
     definition: str
-    orders: list[Order]
-    withdrawn: list[str]  # tombstones to insert
-    recalled: list[str]  # calls in flight to cancel
-    settled: list[str]  # flight rows to remove
-    doubts: list[Doubt]
-    messages: list[Message]
-    verdicts: list[Verdict]
-    blobs: dict[str, bytes]
     more: bool  # out of moves: ready again next turn
     birth: Birth | None = None
-    work: list[WorkItem] = field(default_factory=list)
-    called_off: list[str] = field(default_factory=list)  # effects whose work items are cancelled
-    actions: list[str] = field(default_factory=list)  # what its journal entries count as
     started: int | None = None  # when the instance first moved
+    actions: tuple[str, ...] = ()  # what its journal entries count as
+    orders: Sequence[Order] = ()
+    withdrawn: Sequence[str] = ()  # tombstones to insert
+    recalled: Sequence[str] = ()  # calls in flight to cancel
+    settled: Sequence[str] = ()  # flight rows to remove
+    doubts: Sequence[Doubt] = ()
+    messages: Sequence[Message] = ()
+    verdicts: Sequence[Verdict] = ()
+    work: Sequence[WorkItem] = ()
+    called_off: Sequence[str] = ()  # effects whose work items are cancelled
+    blobs: dict[str, bytes] = field(default_factory=dict)

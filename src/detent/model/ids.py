@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from typing import Literal
-from uuid import UUID
 
 Space = Literal[
     "instance",
@@ -65,4 +64,5 @@ def _uuid(raw: bytes, version: int) -> str:
     number = int.from_bytes(raw, "big")
     number &= ~(0xF << 76) & ~(0x3 << 62)
     number |= (version << 76) | (0x2 << 62)
-    return str(UUID(int=number))
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

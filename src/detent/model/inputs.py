@@ -30,7 +30,7 @@ Verb = Literal[
 NO_BLOCKS = Raw(b"null")  # left out of the bytes, as it is the default itself
 
 
-class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Who waits for this instance to end."""
 
     instance: str
@@ -39,7 +39,9 @@ class Parent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     depth: int
 
 
-class Started(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="started"):
+class Started(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="started"
+):
     """The first input: everything the first snapshot is made of."""
 
     instance: str
@@ -65,7 +67,9 @@ class Started(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     id: str = ""
 
 
-class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="forked"):
+class Forked(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="forked"
+):
     """The first input of a fork: the snapshot of another instance at one of its rows."""
 
     instance: str
@@ -81,7 +85,7 @@ class Forked(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
 
 
 class SignalReceived(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="signal"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="signal"
 ):
     """pause, resume, cancel, update_context, or `custom:<name>`."""
 
@@ -93,7 +97,7 @@ class SignalReceived(
 
 
 class Commanded(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="command"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="command"
 ):
     """A call that can be refused; its verdict is the kernel's."""
 
@@ -104,7 +108,7 @@ class Commanded(
 
 
 class Configured(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="configured"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="configured"
 ):
     """A change asked of one of the engine's own instances: a tenant's gate, a schedule."""
 
@@ -115,7 +119,7 @@ class Configured(
 
 
 class GateCalled(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="called"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="called"
 ):
     """The gate here can serve a ticket now; the node takes its grant in the same turn."""
 
@@ -123,7 +127,7 @@ class GateCalled(
 
 
 class GateAnswered(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="answered"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="answered"
 ):
     """A gate of another writer served a ticket, or refused it."""
 
@@ -133,7 +137,7 @@ class GateAnswered(
 
 
 class EffectApplied(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="applied"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="applied"
 ):
     """The call was made and this came back."""
 
@@ -143,7 +147,7 @@ class EffectApplied(
 
 
 class EffectFailed(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="failed"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="failed"
 ):
     """Definitely not done: the handler said so, or the class allows to take it so."""
 
@@ -156,7 +160,7 @@ class EffectFailed(
 
 
 class EffectDoubted(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="doubted"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="doubted"
 ):
     """Nobody knows whether it happened: time-out, crash, lost or unreadable answer."""
 
@@ -176,7 +180,7 @@ class EffectStranded(
 
 
 class EffectReconciled(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="reconciled"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="reconciled"
 ):
     """What the handler's own `reconcile` found."""
 
@@ -188,7 +192,13 @@ class EffectReconciled(
 
 
 class ChildEnded(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="child_ended"
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag_field="t",
+    tag="child_ended",
 ):
     """A child instance reached a terminal state."""
 
@@ -202,7 +212,7 @@ class ChildEnded(
 
 
 class EventArrived(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="event"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="event"
 ):
     """An event of a producer, told to the correlator of its key; `call` is the caller's own."""
 
@@ -215,7 +225,13 @@ class EventArrived(
 
 
 class WaitRegistered(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="wait_registered"
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag_field="t",
+    tag="wait_registered",
 ):
     """A step of an instance waits for events of a correlation key."""
 
@@ -228,7 +244,7 @@ class WaitRegistered(
 
 
 class WaitLeft(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="wait_left"
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="t", tag="wait_left"
 ):
     """A registered wait ended without its events: what was kept for it is free again."""
 
@@ -237,7 +253,13 @@ class WaitLeft(
 
 
 class EventsMatched(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="events_matched"
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag_field="t",
+    tag="events_matched",
 ):
     """Everything a step waited for has come; `events` in the order in which they did."""
 
@@ -250,7 +272,13 @@ class EventsMatched(
 
 
 class ChildRetried(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="child_retried"
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag_field="t",
+    tag="child_retried",
 ):
     """An instance that a schedule started had failed, and runs again."""
 

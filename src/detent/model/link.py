@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, field
 from detent.model.decision import Birth, Order, Verdict
 
 
-class Submission(Struct, frozen=True, array_like=True, omit_defaults=True):
+class Submission(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One input for one instance, as the bytes the journal will keep.
 
     `ack` is the number of a waiting caller, answered exactly once in `Decided.acks`; 0 when nobody

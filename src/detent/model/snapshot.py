@@ -3,6 +3,9 @@
 `step` decodes it into a private working copy, changes that copy, and returns new bytes; nobody else
 ever holds a decoded one across a turn. Fields are mutable for that reason only. Names are short
 because every instance writes them every turn; the glossary tells what each is.
+
+A snapshot is a tree and no value of it refers back, so the garbage collector need not know of it
+(`gc=False`); the same holds for inputs, decisions and all that they are made of.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 
-class Wait(Struct, kw_only=True, omit_defaults=True):
+class Wait(Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why a frame stands still, since when, and what releases it."""
 
     kind: str  # one of kernel.survey.SHOWN
@@ -24,7 +27,7 @@ class Wait(Struct, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
-class Frame(Struct, kw_only=True, omit_defaults=True):
+class Frame(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One open node of the execution tree."""
 
     b: str  # block id
@@ -43,7 +46,7 @@ class Frame(Struct, kw_only=True, omit_defaults=True):
     back: bool = False  # it had a place at the gate and gave it up
 
 
-class Lane(Struct, kw_only=True, omit_defaults=True):
+class Lane(Struct, kw_only=True, omit_defaults=True, gc=False):
     """A cursor over one list of blocks of a frame."""
 
     i: int = 0  # which list: branch, route, phase
@@ -52,7 +55,7 @@ class Lane(Struct, kw_only=True, omit_defaults=True):
     end: str = ""  # "" while open, else completed | failed | cancelled
 
 
-class OpenEffect(Struct, kw_only=True, omit_defaults=True):
+class OpenEffect(Struct, kw_only=True, omit_defaults=True, gc=False):
     """An effect that is not settled yet."""
 
     key: str
@@ -84,7 +87,7 @@ class OpenEffect(Struct, kw_only=True, omit_defaults=True):
     asked: int = 0  # the ticket with which its next call stands in line
 
 
-class KeptSignal(Struct, kw_only=True, omit_defaults=True):
+class KeptSignal(Struct, kw_only=True, omit_defaults=True, gc=False):
     """A custom signal that nobody has taken yet."""
 
     name: str
@@ -92,7 +95,7 @@ class KeptSignal(Struct, kw_only=True, omit_defaults=True):
     tick: int = 0
 
 
-class Snapshot(Struct, kw_only=True, omit_defaults=True):
+class Snapshot(Struct, kw_only=True, omit_defaults=True, gc=False):
     """Everything an instance needs to go on."""
 
     version: int = 0

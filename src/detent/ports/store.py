@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from detent.model.decision import Birth, Doubt, Verdict, WorkItem
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
@@ -108,7 +110,7 @@ class Flight(NamedTuple):
     since: int
 
 
-class InstanceChange(NamedTuple):
+class InstanceChange(Struct, frozen=True, gc=False):
     """One instance-turn to commit; `birth` is set, and n is -1, when there is no row yet."""
 
     n: int

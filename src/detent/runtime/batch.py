@@ -95,7 +95,8 @@ def gather(parts: Parts, batch: Batch) -> None:
     """Lay out what the decisions write, in turn order."""
     messages: list[Message] = []
     twins = parts.inbox.twins
-    for entry, hot, decision in batch.done:
+    for done in batch.done:
+        entry, hot, decision = done.entry, done.hot, done.decision
         if decision.journal:
             _add_change(batch, hot, decision)
         elif decision.due != hot.due:

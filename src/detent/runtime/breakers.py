@@ -59,7 +59,7 @@ class WriterBreakers:
         self.shaky: dict[tuple[str, str], Breaker] = {}
         self._known = known
         self._gates = gates
-        self._said: dict[str, Any] = {}  # to, or by, the step being decided
+        self.said: dict[str, Any] = {}  # to, or by, the step being decided
         self._stale = True
         self._look_at = 0
 
@@ -67,23 +67,23 @@ class WriterBreakers:
 
     def choose(self, tenant: str, handler: str, name: str) -> Any:
         """What an open breaker says to a step with a fallback; None while it is closed."""
-        if name not in self._said:
+        if name not in self.said:
             breaker = self.shaky.get((tenant, handler))
             if breaker is None or not breaker.until:
                 return None
             until = breaker.until
             told = "probe" if self._probes(tenant, handler, breaker) else "fallback"
-            self._said[name] = {"told": told, "until": until}
-        return self._said[name]
+            self.said[name] = {"told": told, "until": until}
+        return self.said[name]
 
     def report(self, tenant: str, handler: str, effect: str, *, worked: bool) -> None:
         """A call has worked, or not."""
         place = (tenant, handler)
-        if effect in self._said or not self._known.rules.threshold:
+        if effect in self.said or not self._known.rules.threshold:
             return
         if worked and place not in self.shaky:
             return
-        self._said[effect] = True
+        self.said[effect] = True
         gate = self._gates.here(tenant)
         if gate is not None:
             self.heard(tenant, gate, handler, worked=worked)
@@ -95,15 +95,6 @@ class WriterBreakers:
         rules, ms = self._known.rules, self._known.meta.resolution_ms
         copy = self.shaky.setdefault(place, Breaker(threshold=0, cooldown_ms=0))
         copy.broke(self._gates.tick, rules, ms)
-
-    def begin_step(self) -> None:
-        """Another step is decided."""
-        if self._said:
-            self._said = {}
-
-    def used_by_step(self) -> bool:
-        """Whether the step being decided has changed a breaker."""
-        return bool(self._said)
 
     # for the gates -------------------------------------------------------------------------------
 
@@ -124,7 +115,7 @@ class WriterBreakers:
 
     def drop(self) -> None:
         """What is in memory may never have happened."""
-        self._said = {}
+        self.said = {}
         self._stale = True
 
     def begin_turn(self) -> None:

@@ -8,58 +8,47 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from detent.kernel.chain import GENESIS
-from detent.ports.store import Loaded
+from detent.model.decision import Birth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from detent.model.decision import Birth
+    from detent.ports.store import Loaded
 
 SALT_BYTES = 16
 ENTRY_BYTES = 700  # what Python needs for an entry beside its snapshot
 
 
-class Hot:
+class Hot(Struct, gc=False, eq=False):
     """One instance as the store has it; `n` is -1 and `birth` set until its row exists."""
 
-    __slots__ = (
-        "birth",
-        "body",
-        "busy",
-        "definition",
-        "due",
-        "head",
-        "id",
-        "n",
-        "p",
-        "priority",
-        "salt",
-        "state",
-        "tenant",
-        "version",
-    )
+    n: int
+    id: str
+    p: int
+    tenant: str
+    salt: bytes
+    state: str
+    due: int | None
+    busy: bool
+    priority: int
+    definition: str
+    version: int
+    body: bytes | None
+    head: bytes
+    birth: Birth | None = None
 
-    def __init__(self, row: Loaded, birth: Birth | None = None) -> None:
-        self.n = row.n
-        self.id = row.id
-        self.p = row.p
-        self.tenant = row.tenant
-        self.salt = row.salt
-        self.state = row.state
-        self.due = row.due
-        self.busy = row.busy
-        self.priority = row.priority
-        self.definition = row.definition
-        self.version = row.version
-        self.body = row.body
-        self.head = row.head or GENESIS
-        self.birth = birth
+
+def hot_of(row: Loaded) -> Hot:
+    """An instance as it was read."""
+    return Hot(*row[:-1], row.head or GENESIS)
 
 
 def unborn(birth: Birth, p: int, salt: bytes, n: int = -1) -> Hot:
     """An instance before its first step; with a number its row (version 0) exists already."""
-    row = Loaded(
+    return Hot(
         n,
         birth.id,
         p,
@@ -73,8 +62,8 @@ def unborn(birth: Birth, p: int, salt: bytes, n: int = -1) -> Hot:
         0,
         None,
         GENESIS,
+        birth if n < 0 else None,
     )
-    return Hot(row, birth if n < 0 else None)
 
 
 class Cache:
@@ -97,24 +86,25 @@ class Cache:
 
     def split(self, instances: Iterable[str]) -> tuple[dict[str, Hot], list[str]]:
         """Those that are here, and those that must be loaded, each once, in the order given."""
-        held = self._held
-        here = {i: held.get(i) for i in instances}
-        return (
-            {i: hot for i, hot in here.items() if hot is not None},
-            [i for i, hot in here.items() if hot is None],
-        )
+        get = self._held.get
+        here: dict[str, Hot] = {}
+        missing: dict[str, None] = {}
+        for instance in instances:
+            hot = get(instance)
+            if hot is None:
+                missing[instance] = None
+            else:
+                here[instance] = hot
+        return here, list(missing)
 
     def put(self, hot: Hot) -> None:
         """Keep an entry as the most recently used one; older ones make room."""
         instance = hot.id
         weight = ENTRY_BYTES + (len(hot.body) if hot.body else 0)
         held = self._held
-        if instance in held:
-            held.move_to_end(instance)
-            self.bytes += weight - self._weights[instance]
-        else:
-            self.bytes += weight
+        self.bytes += weight - self._weights.get(instance, 0)
         held[instance] = hot
+        held.move_to_end(instance)
         self._weights[instance] = weight
         while self.bytes > self._limit and held:
             old, _ = held.popitem(last=False)

@@ -75,28 +75,29 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
         parts.seals.committed(batch.seal)
     numbers, note = committed.numbers, parts.dues.note
     changes = iter(batch.changes)
-    for _, hot, decision in batch.done:
+    for done in batch.done:
+        hot, decision = done.hot, done.decision
         written = True
         if not decision.journal:
             hot.due = decision.due
         else:
             change = next(changes)
-            if decision.state != hot.state or hot.n < 0:
-                out.moved.append((hot.id, decision.state))
-                hot.state = decision.state
-            if hot.n < 0:
-                hot.n = numbers[hot.id]
-                hot.birth = None
             hot.head = change.head
             hot.version = change.version
             hot.body = change.snapshot
-            hot.definition = change.definition
-            hot.busy = change.busy
-            hot.priority = change.priority
             written = change.row_changed
             if written:
+                if decision.state != hot.state or hot.n < 0:
+                    out.moved.append((hot.id, decision.state))
+                if hot.n < 0:
+                    hot.n = numbers[hot.id]
+                    hot.birth = None
+                hot.state = change.state
+                hot.definition = change.definition
+                hot.busy = change.busy
+                hot.priority = change.priority
                 hot.due = change.due
-            if decision.state in TERMINAL:
+            if change.state in TERMINAL:
                 cache.drop(hot.id)
             else:
                 cache.put(hot)

@@ -7,32 +7,37 @@ instance's own trouble: it is quarantined and the others go on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from detent.definition.system import GATE
 from detent.kernel.step import Facts, step
+from detent.model.decision import Decision
 from detent.model.errors import InvariantViolation, StoreError
+from detent.runtime.cache import Hot
 from detent.runtime.facts import give
 from detent.runtime.quarantine import quarantine, refuse_birth
+from detent.runtime.ready import Ready
 from detent.runtime.webhooks import announce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from detent.model.decision import Decision, Need
-    from detent.runtime.cache import Hot
+    from detent.model.decision import Need
     from detent.runtime.load import Loaded
     from detent.runtime.parts import Parts
-    from detent.runtime.ready import Ready
 
 NEEDS_PER_STEP = 1_000
+_body = attrgetter("body")
 
 
 class GateUsed(Exception):
     """A step failed after the gate had answered it: the turn starts over without that step."""
 
 
-class Done(NamedTuple):
+class Done(Struct, frozen=True, gc=False):
     """A decided instance."""
 
     entry: Ready
@@ -46,7 +51,8 @@ def decide(parts: Parts, loaded: Sequence[Loaded], tick: int) -> list[Done]:
     budget = parts.settings.turn_budget_ms if clock.mode == "wall" else 0
     until = clock.elapsed_ms() + budget
     done: list[Done] = []
-    for index, (entry, hot) in enumerate(loaded, 1):
+    for index, each in enumerate(loaded, 1):
+        entry, hot = each.entry, each.hot
         try:
             decision = _decide_one(parts, entry, hot, tick)
         except (StoreError, GateUsed) as stopped:
@@ -95,7 +101,7 @@ def _decide_one(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision | N
 
 def _step(parts: Parts, entry: Ready, hot: Hot, tick: int) -> Decision:
     program = parts.programs.get(hot.definition)
-    inputs = [told.body for told in entry.inputs]
+    inputs = list(map(_body, entry.inputs))
     decision = step(program, hot.body, inputs, tick, parts.facts)
     if isinstance(decision, list):
         decision = _step_with_facts(parts, hot, inputs, tick, decision)

@@ -23,6 +23,9 @@ RUNNING: Final = 3
 ENDED: Final = 4  # its outcome is out; what the function still says comes late
 
 
+_NO_CLAIM: list[None] = []  # of every call that is no plain one, or has not been handed over
+
+
 class Place(NamedTuple):
     """The loop of a dispatcher, and the context in which all its calls begin."""
 
@@ -60,7 +63,7 @@ class Call:
         self.timer: asyncio.TimerHandle | None = None
         self.began = 0.0  # when the dispatcher let it begin
         self.started: float | None = None
-        self.claim: list[None] = []
+        self.claim: list[None] = _NO_CLAIM
 
     def claimed(self) -> bool:
         """Take the right to begin or drop a plain call; one side only, thread or loop, gets it."""
@@ -74,10 +77,10 @@ class Call:
 class Lane:
     """Calls of one kind: those waiting, in order, and how many are under way."""
 
-    __slots__ = ("room", "under_way", "waiting")
+    __slots__ = ("rooms", "under_way", "waiting")
 
-    def __init__(self, room: Callable[[Order], int]) -> None:
-        self.room = room
+    def __init__(self, rooms: Callable[[], tuple[int, int]]) -> None:
+        self.rooms = rooms  # for how many there is room: when the next one is unmarked, and marked
         self.waiting: deque[Call] = deque()
         self.under_way = 0
 

@@ -64,8 +64,8 @@ class Calls:
         self._submit = doors.submit
         self._lease_valid = doors.lease_valid
         self._runs = Runs(place, doors.lease_valid, threads, self._ended, self._expired)
-        self._async = Lane(lambda _order: in_flight)
-        self._plain = Lane(self._runs.plain_room)
+        self._async = Lane(lambda: (in_flight, in_flight))
+        self._plain = Lane(self._runs.plain_rooms)
         self._live: dict[str, Call] = {}
         self._ready: deque[Call] = deque()
         self.parking = Parking()
@@ -210,7 +210,10 @@ class Calls:
         """Start the calls a lane has room for; the keys of those that need a mark first."""
         marks: list[str] = []
         waiting, start = lane.waiting, self._start
-        while waiting and lane.under_way < lane.room(waiting[0].order):
+        if not waiting:
+            return marks
+        rooms = lane.rooms()  # what is started here does not change them
+        while waiting and lane.under_way < rooms[waiting[0].order.marked]:
             call = waiting.popleft()
             if call.state != QUEUED:
                 continue
@@ -259,7 +262,7 @@ class Calls:
             self._ready.append(call)
             self._look_again()
         else:
-            self.times.note(int((self._loop.time() - call.began) * 1_000_000))
+            self.times.note(int((time.monotonic() - call.began) * 1_000_000))
             self._end(call, body)
 
     def _expired(self, call: Call) -> None:
@@ -277,7 +280,8 @@ class Calls:
         if call.state != QUEUED:
             call.lane.under_way -= 1
         call.state = ENDED
-        _disarm(call)
+        if call.timer is not None:
+            _disarm(call)
         if self._live.get(order.key) is call:
             del self._live[order.key]
         if body is None:
@@ -292,7 +296,8 @@ class Calls:
         self._receipt -= 1
         self._told[self._receipt] = _name_of(order)
         self._outcomes.append(Submission(order.instance, body, self._receipt))
-        self._flush_soon()
+        if not self._flushing:
+            self._flush_soon()
 
     def _flush_soon(self) -> None:
         if not self._flushing:

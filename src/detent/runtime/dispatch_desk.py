@@ -72,9 +72,10 @@ class Desk:
                     continue
                 if item.ack > 0:
                     self._acks[item.ack] = None
-                elif item.ack and isinstance(item, Submission):
-                    self._outcomes[item.ack] = item
-                if isinstance(item, Control) and item.verb == "register":
+                if isinstance(item, Submission):
+                    if item.ack < 0:
+                        self._outcomes[item.ack] = item
+                elif item.verb == "register":
                     self._handlers = Control("register", args=item.args)
             self.inbox.put(items)
 

@@ -18,12 +18,11 @@ from detent.runtime.pool import Pool
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from detent.model.decision import Order
-
 # Unmarked plain calls may wait in the pool's own queue, so that its threads never wait for the
 # loop. A marked one is handed over only when a thread is free: after a crash its mark means
 # "maybe called", and nobody should have to decide about a call that never began.
 _AHEAD = 4
+_CALL = "detent-call"
 
 
 class Runs:
@@ -54,19 +53,20 @@ class Runs:
         """Plain calls that outlived their timeout and still run."""
         return self._pool.stuck
 
-    def plain_room(self, order: Order) -> int:
-        """How many plain calls may be under way for this one to join them."""
+    def plain_rooms(self) -> tuple[int, int]:
+        """How many plain calls may be under way for an unmarked, and for a marked one to join."""
         room = self._pool.room
-        return room if order.marked else room * _AHEAD
+        return room * _AHEAD, room
 
     def start(self, call: Call) -> None:
         """Make a call."""
         call.state = RUNNING
-        call.began = self._loop.time()
+        call.began = time.monotonic()
         if call.performer.is_async:
-            call.task = self._loop.create_task(self._run(call))
+            # Without the loop's `create_task`, which would count up a name for each of them.
+            call.task = asyncio.Task(self._run(call), loop=self._loop, name=_CALL)
         else:
-            call.claim.append(None)
+            call.claim = [None]
             self._pool.put(call)
         timeout_ms = call.order.timeout_ms
         if timeout_ms is not None:

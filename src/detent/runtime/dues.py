@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from detent.model.limits import DUE_STRETCHES, TENANT_QUANTUM
 from detent.ports.due import DueQuery
-from detent.runtime.ready import PRIORITIES
+from detent.runtime.shares import PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

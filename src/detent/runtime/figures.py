@@ -6,12 +6,11 @@ ended is no instance of a user's.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from detent.definition.system import CRON, EVENTS, GATE, WEBHOOK
 from detent.kernel.lifecycle import TERMINAL
-from detent.model.figures import add_counts, note_time
+from detent.model.figures import note_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,21 +29,25 @@ _OWN: Final[dict[str, str]] = {
 
 def count_turn(parts: Parts, done: Iterable[Done]) -> None:
     """Count what a commit made durable."""
-    names: list[str] = []
+    # Most steps of a turn note the same actions in the same order: they are counted as one.
+    noted: dict[tuple[str, tuple[str, ...]], int] = {}
     counts = parts.out.counts
     turns = 0
-    for _, _, decision in done:
+    for each in done:
+        decision = each.decision
         if not decision.journal:
             continue
-        own = _OWN.get(decision.definition)
-        if own is not None:
-            names += [own + action for action in decision.actions]
+        own = _OWN.get(decision.definition, "")
+        told = (own, decision.actions)
+        noted[told] = noted.get(told, 0) + 1
+        if own:
             continue
         turns += 1
-        names += decision.actions
         if decision.state in TERMINAL and decision.started is not None:
             _note_life(parts, decision, decision.started)
-    add_counts(counts, Counter(names))
+    for (own, actions), count in noted.items():
+        for action in actions:
+            counts[own + action] = counts.get(own + action, 0) + count
     counts["instance.turns"] = counts.get("instance.turns", 0) + turns
 
 

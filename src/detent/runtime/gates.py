@@ -161,13 +161,14 @@ class Gates:
     def begin_step(self) -> None:
         """Another step is decided: what the last one was told is its own affair."""
         self._told = False
-        self.breakers.begin_step()
+        if self.breakers.said:
+            self.breakers.said = {}
         if self._answers:
             self._answers = {}
 
     def used_by_step(self) -> bool:
         """Whether the step being decided has changed a gate."""
-        return self._told or bool(self._answers) or self.breakers.used_by_step()
+        return self._told or bool(self._answers) or bool(self.breakers.said)
 
     def take_over(self) -> None:
         """Forget everything and learn which gates have something to do."""

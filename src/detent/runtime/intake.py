@@ -20,7 +20,7 @@ from detent.model.limits import BATCH_STARTS, TENANT_QUANTUM
 from detent.model.link import Submission
 from detent.ports.due import DueQuery
 from detent.ports.store import Arrival, NewArrival
-from detent.runtime.cache import SALT_BYTES, Hot
+from detent.runtime.cache import SALT_BYTES, Hot, hot_of
 from detent.runtime.dues import AHEAD
 from detent.runtime.gate_mail import Mail
 
@@ -130,7 +130,7 @@ def fetch(parts: Parts, instances: Iterable[str]) -> Rows:
     rows, missing = parts.cache.split(instances)
     if missing:
         for row in parts.store.load(missing).values():
-            hot = rows[row.id] = Hot(row)
+            hot = rows[row.id] = hot_of(row)
             parts.cache.put(hot)
     return rows
 
@@ -191,7 +191,7 @@ def _admit(parts: Parts, told: Submission, rows: Rows, tick: int) -> Ready | Non
     if told.instance in parts.barred:
         parts.out.answer(told.ack, barred(parts, told))
         return None
-    if not ours(parts, told, hot.p):
+    if hot.p not in parts.lease.heads and not ours(parts, told, hot.p):
         return None
     return parts.queue.add(told.instance, hot.tenant, hot.priority, tick)
 
@@ -235,7 +235,9 @@ def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
             parts.gates.mail.append(Mail(row.n, row.id, row.body))
             continue
         entry = queue.get(row.instance)
-        if entry is None:
+        if entry is not None:
+            queue.push(entry)  # it may have been set aside until its start arrives
+        else:
             hot = loaded.get(row.instance)
             if hot is None:
                 text = f"there is no instance {row.instance}"
@@ -244,7 +246,6 @@ def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:
                 continue
             entry = queue.add(row.instance, hot.tenant, hot.priority, tick)
         entry.inputs.append(Submission(row.instance, row.body, 0, row.id))
-        queue.push(entry)  # it may have been set aside until its start arrives
 
 
 def born_already(told: Submission) -> Verdict:

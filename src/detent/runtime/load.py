@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from detent.model.decision import Verdict
 from detent.model.errors import StoreError
 from detent.model.ids import partition_of
 from detent.runtime.cache import SALT_BYTES, Hot, unborn
 from detent.runtime.intake import fetch, kind_of, ours
+from detent.runtime.ready import Ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from detent.runtime.parts import Parts
-    from detent.runtime.ready import Ready
 
 
-class Loaded(NamedTuple):
+class Loaded(Struct, frozen=True, gc=False):
     """A ready instance with what is stored of it."""
 
     entry: Ready

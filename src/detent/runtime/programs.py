@@ -32,7 +32,7 @@ class Programs:
 
     def get(self, digest: str) -> Program:
         """The program of a definition's hash that an instance is pinned to."""
-        program = self.find(digest)
+        program = self._kept.get(digest) or self.find(digest)
         if program is None:
             raise StoreError(
                 "definition.unknown",

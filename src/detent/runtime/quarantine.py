@@ -49,16 +49,10 @@ def quarantine(store: Store, entry: Ready, hot: Hot, tick: int, reason: str) -> 
         journal=_journal(entry, hot.state, state, reason, blobs),
         tick=tick,
         definition=hot.definition,
-        orders=[],
-        withdrawn=[],
-        recalled=[],
-        settled=[],
-        doubts=[],
-        messages=[],
         verdicts=[_verdict(told.id, reason) for told in entry.inputs if told.ask],
         blobs=blobs,
         more=False,
-        actions=["instance.quarantined"],
+        actions=("instance.quarantined",),
     )
 
 

@@ -14,35 +14,33 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from detent.runtime.shares import Share, Shares
+from msgspec import Struct, field
+
+from detent.model.decision import Birth
+from detent.model.link import Submission
+from detent.runtime.dues import DueStretch
+from detent.runtime.shares import PRIORITIES, Share, Shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from detent.model.decision import Birth
-    from detent.model.link import Submission
-    from detent.runtime.dues import DueStretch
     from detent.runtime.shares import Key
 
 LOWER_SLOT = 8
-PRIORITIES = 4
 
 
-class Ready:
+class Ready(Struct, gc=False, eq=False):
     """An instance that is to move, with its inputs in the order of their sequence."""
 
-    __slots__ = ("birth", "due", "id", "inputs", "priority", "round", "share", "tenant", "tick")
-
-    def __init__(self, instance: str, tenant: str, priority: int, tick: int, round_: int) -> None:
-        self.id = instance
-        self.tenant = tenant
-        self.priority = priority
-        self.tick = tick
-        self.round = round_
-        self.inputs: list[Submission] = []
-        self.birth: Birth | None = None
-        self.due: DueStretch | None = None  # where the store's due index has it, if that named it
-        self.share: Share | None = None  # which was charged for its place, while it is out
+    id: str
+    tenant: str
+    priority: int
+    tick: int
+    round: int
+    inputs: list[Submission] = field(default_factory=list)
+    birth: Birth | None = None
+    due: DueStretch | None = None  # where the store's due index has it, if that named it
+    share: Share | None = None  # which was charged for its place, while it is out
 
 
 class ReadyQueue:
@@ -72,7 +70,7 @@ class ReadyQueue:
 
     def add(self, instance: str, tenant: str, priority: int, tick: int) -> Ready:
         """A new entry, ready as of a tick."""
-        rank = min(max(priority, 0), PRIORITIES - 1)
+        rank = priority if 0 <= priority < PRIORITIES else min(max(priority, 0), PRIORITIES - 1)
         entry = self._entries[instance] = Ready(instance, tenant, rank, tick, self.round)
         heappush(self._shares[rank].of(tenant).heap, (self.round, tick, instance))
         return entry

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Key = tuple[int, int, str]  # round of the queue, tick, instance
 
+PRIORITIES = 4
 _NOWHERE = -1
 
 

@@ -38,13 +38,16 @@ def announce(parts: Parts, decision: Decision) -> None:
     snapshot = decode_snapshot(decision.snapshot)
     if snapshot.dry_run:
         return
-    for hook in parts.settings.webhooks:
-        if hook.tenant in (None, snapshot.tenant):
-            for each in told:
-                if not hook.events or each.event_type in hook.events:
-                    decision.messages.append(
-                        _delivery(parts, decision, snapshot.tenant, hook, each)
-                    )
+    decision.messages = [
+        *decision.messages,
+        *(
+            _delivery(parts, decision, snapshot.tenant, hook, each)
+            for hook in parts.settings.webhooks
+            if hook.tenant in (None, snapshot.tenant)
+            for each in told
+            if not hook.events or each.event_type in hook.events
+        ),
+    ]
 
 
 def _delivery(

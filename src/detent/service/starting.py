@@ -114,13 +114,9 @@ def start_submission(
         at=None if request.at is None else tick_of(request.at, now),
         dry_run=request.dry_run,
         auto_approve=request.auto_approve,
-        policies=request.policies,
-        concurrency_key=request.concurrency_key,
-        max_concurrency=_concurrency(request),
-        session=_session(request.session),
-        budget=_budget(request.budget),
         seed=now.seed,
     )
+    started = _with_rest(started, request)
     birth = Birth(
         id=instance,
         tenant=request.tenant,
@@ -131,6 +127,23 @@ def start_submission(
         labels=labels_of(request.metadata),
     )
     return Submission(instance, encode_input(started), ack=ack, birth=birth)
+
+
+def _with_rest(started: Started, request: StartRequest) -> Started:
+    """What few starts ask for; beyond 15 names, a call makes a dictionary of all of them."""
+    most, budget = _concurrency(request), _budget(request.budget)
+    session = _session(request.session)
+    key, policies = request.concurrency_key, request.policies
+    if most == 1 and key is None and session is None and budget is None and not policies:
+        return started
+    return replace(
+        started,
+        policies=policies,
+        concurrency_key=key,
+        max_concurrency=most,
+        session=session,
+        budget=budget,
+    )
 
 
 def batch_of(shared: StartRequest, datas: Any) -> list[StartRequest]:
@@ -145,14 +158,9 @@ def batch_of(shared: StartRequest, datas: Any) -> list[StartRequest]:
 
 def start_arrival(made: Submission, partitions: int, salt: bytes) -> NewArrival:
     """A start to be left for the writer; the same instance twice is one."""
-    return NewArrival(
-        id=f"start:{made.instance}",
-        p=partition_of(made.instance, partitions),
-        instance=made.instance,
-        body=made.body,
-        birth=made.birth,
-        salt=salt,
-    )
+    instance = made.instance
+    p = partition_of(instance, partitions)
+    return NewArrival(f"start:{instance}", p, instance, made.body, made.birth, salt)
 
 
 def _concurrency(request: StartRequest) -> int:

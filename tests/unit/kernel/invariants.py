@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from detent.kernel.survey import next_due
 from detent.model.snapshot import decode_snapshot, encode_snapshot
 
 TERMINAL = ("completed", "failed", "cancelled")
@@ -162,6 +163,7 @@ def check_end(before, after):
 def check_due(after, decision, tick):
     """What was due has fired, and an instance that stands is released by something."""
     assert decision.more == after.more
+    assert decision.due == next_due(after, tick), "the due tick is not that of the snapshot"
     if decision.due is not None and not decision.more:
         assert decision.due > tick, "something due was not fired"
     if after.state in TERMINAL or after.state == "paused" or after.more:

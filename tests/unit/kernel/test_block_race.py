@@ -80,7 +80,7 @@ def test_a_losers_call_in_flight_is_recalled_and_settled_without_resuming_anythi
     world = run(race([call("a")], [call("b"), noop("b2")]), call("next"), handlers=ONCE)
     key = world.mark("b").key
     decision = world.apply("a")
-    assert decision.withdrawn == []
+    assert not decision.withdrawn
     assert decision.recalled == [key]
     assert [effect.unwanted for effect in world.snap().effects] == [True, False]
     world.apply("b", {"late": True})

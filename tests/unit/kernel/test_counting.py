@@ -25,8 +25,8 @@ from detent.model.figures import EDGES, Times, add_counts, note_time, times_of
     ],
 )
 def test_an_entry_counts_as_what_it_says(entry, names):
-    assert counted([entry]) == names
-    assert counted([("run.started", ""), entry]) == ["run.started", *names]
+    assert list(counted([entry])) == names
+    assert list(counted([("run.started", ""), entry])) == ["run.started", *names]
 
 
 @pytest.mark.parametrize("name", sorted(EDGES))

@@ -83,7 +83,7 @@ def test_applied_settles_and_is_never_called_again(doubt):
     decision = world.apply("a", {"ok": 1})
     assert (world.state, world.data) == ("completed", {"ok": 1})
     assert not world.snap().effects
-    assert decision.settled == ([] if doubt == "repeatable" else [key])
+    assert list(decision.settled) == ([] if doubt == "repeatable" else [key])
     world.tell(EffectApplied(key=key, result={"ok": 2}))
     world.tell(EffectDoubted(key=key, reason="late", crashed=True))
     assert world.data == {"ok": 1}

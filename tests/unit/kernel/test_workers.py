@@ -56,11 +56,11 @@ def test_a_handler_nobody_has_registered_becomes_a_work_item_and_the_instance_wa
 @pytest.mark.req("SEQ-HND-3")
 def test_without_workers_the_same_handler_is_an_order_and_a_registered_one_always_is():
     plain = run(call("a", "charge"))
-    assert plain.decision.work == []
+    assert not plain.decision.work
     assert plain.state == "running"
     known = workers(call("a", "charge"), handlers={"charge": {"doubt": "keyed"}})
     assert [order.handler for order in known.orders] == ["charge"]
-    assert known.decision.work == []
+    assert not known.decision.work
 
 
 @pytest.mark.req("SEQ-HND-3")
@@ -76,7 +76,7 @@ def test_a_queue_is_workers_whoever_registered_the_handler():
 def test_a_built_in_move_is_no_worker_s_even_with_a_queue():
     world = workers(noop("n", queue_name="q"))
     assert world.state == "completed"
-    assert world.decision.work == []
+    assert not world.decision.work
 
 
 @pytest.mark.req("SEQ-HND-3", "SEQ-CTX-1")
@@ -121,7 +121,7 @@ def test_a_retry_is_a_new_item_at_once_that_can_be_had_after_its_backoff():
     assert third.available_ms - third.created_ms == 2000
     no(world)
     assert world.state == "failed"
-    assert world.decision.work == []
+    assert not world.decision.work
 
 
 @pytest.mark.req("SEQ-HND-3")
@@ -131,7 +131,8 @@ def test_a_failure_that_is_final_is_one_as_for_any_handler(more):
     world = workers(call("a", retry=policy))
     no(world, **more)
     assert world.state == "failed"
-    assert (world.decision.work, world.decision.called_off) == ([], [])
+    assert not world.decision.work
+    assert not world.decision.called_off
 
 
 @pytest.mark.req("SEQ-HND-3", "CORE-EFF-7")
@@ -140,7 +141,7 @@ def test_a_retry_that_must_ask_a_window_or_a_limit_again_waits_for_its_backoff_f
     first = item(world)
     no(world)
     assert world.state == "scheduled"
-    assert world.decision.work == []
+    assert not world.decision.work
     world.due()
     assert world.state == "waiting"
     assert item(world).previous == first.id
@@ -154,7 +155,7 @@ def test_a_pause_is_held_while_a_worker_is_waited_for():
     assert world.state == "waiting"
     no(world)
     assert world.state == "paused"
-    assert world.decision.work == []  # a held instance hands nothing out
+    assert not world.decision.work  # a held instance hands nothing out
     assert world.command("resume").ok
     assert world.state == "waiting"
     assert world.decision.work[0].attempt == 1
@@ -207,7 +208,7 @@ def test_a_failed_saga_compensates_by_workers_too():
 def test_a_dry_run_hands_nothing_out_and_says_what_would_have_been():
     world = World(call("a", params={"n": 1}), handlers=WORKERS).start({}, dry_run=True)
     assert world.state == "completed"
-    assert world.decision.work == []
+    assert not world.decision.work
     assert world.outputs == {"a": {"dry_run": True, "handler": "a", "would": {"n": 1}}}
 
 

@@ -10,6 +10,7 @@ from detent.kernel.chain import GENESIS, digest_of, head_of, snapshot_digest_of
 from detent.kernel.program import compile_program
 from detent.kernel.recording import Recording, Timing
 from detent.kernel.step import Facts, step
+from detent.kernel.survey import next_due
 from detent.model.inputs import (
     Commanded,
     EffectApplied,
@@ -81,6 +82,7 @@ class World:
             given[f"flight:{need.name}"] = 1 if seeded(need.name) % 2 else None  # some were called
 
     def _keep(self, decision):
+        assert decision.due == next_due(decode_snapshot(decision.snapshot), self.tick)
         self.decision = decision
         self.body = decision.snapshot
         self.blobs.update(decision.blobs)

@@ -20,9 +20,10 @@ APPLIED = "applied"  # the phase of a frame whose output stands in the outcome i
 
 def finish(run: Run, node: Node, frame: Frame, path: str, result: Any, *, merge: bool) -> int:
     """Take a result as the step's output."""
-    fault = _schema_fault(node, result)
-    if fault is not None:
-        return give_up(run, node, path, fault)
+    if node.schema is not None:
+        fault = _schema_fault(node, result)
+        if fault is not None:
+            return give_up(run, node, path, fault)
     snapshot = run.snapshot
     if merge and isinstance(result, dict) and not snapshot.dry_run:
         size = run.merged_too_large(result)
@@ -129,8 +130,6 @@ def disown(run: Run, frame: Frame) -> None:
 
 
 def _schema_fault(node: Node, result: Any) -> Failure | None:
-    if node.schema is None:
-        return None
     fault = next(iter(node.schema.iter_errors(result)), None)
     if fault is None:
         return None

@@ -42,17 +42,21 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
             return DONE
     if run.program.sla is not None:
         alerts.arm(run, frame)
+    if not node.timed:
+        return _judge(run, node, frame, path)
     if block.deadline is not None:
         frame.deadline = run.after(block.deadline)
-    if block.delay is not None:
-        due = timing.delay_due(run, node, frame, path)
-        if isinstance(due, Failure):
-            return give_up(run, node, path, due)
-        frame.phase = "delay"
-        frame.wanted = due if block.send_window is not None else None
-        run.wait(frame, path, "delay", due)
-        return WAIT
-    return _judge(run, node, frame, path)
+    return _judge(run, node, frame, path) if block.delay is None else _delay(run, node, frame, path)
+
+
+def _delay(run: Run, node: Node, frame: Frame, path: str) -> int:
+    due = timing.delay_due(run, node, frame, path)
+    if isinstance(due, Failure):
+        return give_up(run, node, path, due)
+    frame.phase = "delay"
+    frame.wanted = due if node.block.send_window is not None else None
+    run.wait(frame, path, "delay", due)
+    return WAIT
 
 
 def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -63,6 +67,8 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         return _released(run, node, frame, path)
     run.woken = None
     why, value = run.woken_why, run.woken_value
+    if why == "applied" and frame.phase == "act":  # nearly always: its own call has worked
+        return _applied(run, node, frame, path, value)
     if why == "deadline":
         return breach(run, node, frame, path)
     if why == "due":
@@ -86,6 +92,10 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         if pause is not None:
             return _act(run, node, frame, path, pause)
         return failed(run, node, frame, path, value)
+    return _applied(run, node, frame, path, value)
+
+
+def _applied(run: Run, node: Node, frame: Frame, path: str, value: Any) -> int:
     frame.phase = APPLIED
     return finish(run, node, frame, path, value, merge=worker.spec(run, node, frame).merge)
 
@@ -147,8 +157,7 @@ def _judge(run: Run, node: Node, frame: Frame, path: str) -> int:
 
 def _pass(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Through the windows and the gate, unless the output is known already."""
-    free = node.block.send_window is None and not node.limits
-    if free and node.pool is run.program.pool is None and not breaking.holds(run, node, path):
+    if node.free and not breaking.holds(run, node, path):
         return _act(run, node, frame, path)
     if node.cache_key is not None and seeing.known(run, node, frame):
         return _act(run, node, frame, path)
@@ -313,10 +322,10 @@ def _do(run: Run, node: Node, frame: Frame, path: str, pause_ms: int) -> int:
     frame.attempt += 1
     if run.program.interceptors and frame.attempt == 1:
         intercept.before_step(run, node.id)
-    run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
+    runtime = run.snapshot.runtime = {"current_step": node.id, "attempt": frame.attempt - 1}
     resource = frame.granted["key"] if frame.granted else ""
     if resource:
-        run.snapshot.runtime["resource_key"] = resource
+        runtime["resource_key"] = resource
     try:
         if node.cache_key is not None:
             cached = seeing.cached(run, node, frame)
@@ -332,14 +341,16 @@ def _do(run: Run, node: Node, frame: Frame, path: str, pause_ms: int) -> int:
     move = MOVES.get(handler)
     if move is not None:
         return _moved(run, node, frame, path, move(run, params))
-    would = worker.preview(run, node, params)
-    if would is not None:
+    if run.snapshot.dry_run and worker.spec(run, node).worker:
+        would = {"dry_run": True, "handler": block.handler, "would": params}
         return finish(run, node, frame, path, would, merge=False)
-    request = node.table if node.table is not None else encode(params)
-    if len(request) > limits.PAYLOAD_BYTES:
-        return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
-    if node.table is None and (node.params is None or node.params.constant):  # type: ignore[union-attr]
-        node.table = request  # constant params are encoded once per program
+    request = node.table
+    if request is None:
+        request = encode(params)
+        if len(request) > limits.PAYLOAD_BYTES:
+            return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
+        if node.params is None or node.params.constant:  # type: ignore[union-attr]
+            node.table = request  # constant params are encoded once per program
     ledger.plan(
         run,
         ledger.Plan(

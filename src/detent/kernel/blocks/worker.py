@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from detent.kernel import breaking
 from detent.kernel.blocks import retry
 from detent.kernel.failure import Failure
@@ -16,20 +14,16 @@ from detent.model.snapshot import Frame
 
 def spec(run: Run, node: Node, frame: Frame | None = None) -> HandlerSpec:
     """What is known of who performs a step; of who performed its last call, where a frame says."""
-    handler = node.block.handler if frame is None else breaking.performed_by(node, frame)
-    return spec_of(run, handler, node.block.queue_name or "")
+    block = node.block
+    handler = block.handler
+    if frame is not None and frame.v is not None:
+        handler = breaking.performed_by(node, frame)
+    return spec_of(run, handler, block.queue_name) if block.queue_name else run.handler(handler)
 
 
 def is_outside(run: Run, handler: str) -> bool:
     """Whether a call of this handler is handed out to workers."""
     return run.handler(handler).worker and not run.snapshot.dry_run
-
-
-def preview(run: Run, node: Node, params: Any) -> dict[str, Any] | None:
-    """The output of a worker's step in a dry run, which hands nothing out; else None."""
-    if not run.snapshot.dry_run or not spec(run, node).worker:
-        return None
-    return {"dry_run": True, "handler": node.block.handler, "would": params}
 
 
 def pause_ms(run: Run, node: Node, frame: Frame, path: str, failure: Failure) -> int | None:

@@ -81,8 +81,8 @@ def commit_turn(connection: apsw.Connection, commit: Commit) -> Committed:
     """Write the turn whole, or raise with nothing changed."""
     turns = {turn.p: turn.turn + 1 for turn in commit.partitions}
     invariant(turns, "a commit touches at least one partition, whose row is its fence")
-    for change in commit.changes:
-        invariant(change.p in turns, "every changed instance lies in a partition of the commit")
+    places = {change.p for change in commit.changes}
+    invariant(places <= turns.keys(), "every changed instance lies in a partition of the commit")
     taken = taken_rows(commit.taken, commit.tick)
     try:
         with transaction(connection):

@@ -37,6 +37,7 @@ FROM doubt d LEFT JOIN instance i ON i.id = d.inst
 WHERE (?1 = '' OR i.tenant = ?1) AND (?2 = '' OR d.inst = ?2)
 ORDER BY d.since, d.effect LIMIT ?3
 """
+_BUSY = InstanceRow._fields.index("busy")
 _BLOB = "SELECT body FROM blob WHERE inst = ? AND digest = ?"
 _FIGURES = {
     "total_changes": "SELECT total_changes()",  # rows this connection has written
@@ -186,5 +187,4 @@ def statistics(connection: apsw.Connection) -> dict[str, Any]:
 
 def instance_row(row: Any) -> InstanceRow:
     """A stored row as the port gives it."""
-    found = InstanceRow._make(row)
-    return found._replace(busy=found.busy == 1)
+    return InstanceRow._make((*row[:_BUSY], row[_BUSY] == 1, *row[_BUSY + 1 :]))
