@@ -80,6 +80,7 @@ class Parts:
         self._ids = FreshIds()
         self.watch = Watch()
         self.figures: dict[str, int] = {}
+        self.answering: dict[Any, list[str]] = {}  # by tenant and key of a request
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
         self.safe = Safe(vault, internal_urls=settings.allow_internal_urls)
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))

@@ -97,6 +97,10 @@ class EngineDesk:
         """Why the writer holds, as an error code; empty while it works."""
         return self._parts.held
 
+    def under_way(self) -> dict[Any, list[str]]:
+        """What the servers of this engine are answering now under a caller's key."""
+        return self._parts.answering
+
     def partition(self, instance: str) -> int:
         """The partition an instance belongs to."""
         return partition_of(instance, self._parts.meta.partitions)

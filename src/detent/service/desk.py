@@ -125,6 +125,9 @@ class Desk(Protocol):
     def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
         """Keep or report a task of an external worker."""
 
+    def under_way(self) -> dict[Any, list[str]]:
+        """What the servers of this engine are answering now under a caller's key."""
+
     def partition(self, instance: str) -> int:
         """The partition an instance belongs to."""
 
