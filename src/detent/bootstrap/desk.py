@@ -161,6 +161,10 @@ class EngineDesk:
         now_ms = room.now_ms
         return await long_poll(room.bell, request, ask, seconds, now_ms, lambda: self._hushed)
 
+    def rouse(self) -> None:
+        """Who may have which task has changed: let everybody who waits for one look again."""
+        self._parts.work.bell.rouse()
+
     def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
         """Keep or report a task, one caller at a time."""
         return self._here().run_in_executor(self._writer, partial(use, self._parts.work))

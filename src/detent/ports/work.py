@@ -59,6 +59,7 @@ class Claim(NamedTuple):
     queue: str | None = None
     tenant: str | None = None
     version: str | None = None
+    barred: tuple[str, ...] = ()  # tenants whose items are passed over, where none is named
 
 
 class Claimed(NamedTuple):

@@ -1,7 +1,7 @@
 """What an operator says about workers and their queues: rules, pins, push targets, commands.
 
 They are records of four kinds with one way to make, list, change and remove them. A pin and the
-commands `drain` and `resume` decide at once what a worker is given (`held`); a rule and a push
+commands `drain` and `resume` decide at once what a worker is given (`holds`); a rule and a push
 target are kept for whoever routes and pushes.
 """
 
@@ -18,14 +18,14 @@ from detent.model.errors import RequestError
 from detent.model.payload import encode_payload
 from detent.ports.records import Record, RecordQuery
 from detent.service.addresses import check_url
-from detent.service.arguments import check_text, shown
+from detent.service.arguments import check_text, invalid, shown
+from detent.service.holds import PIN, VersionPin, drain, resume
 from detent.service.records import change, check_limit, check_room, encode, instant, visible, whose
 
 if TYPE_CHECKING:
     from detent.ports.store import Store
 
 DRAIN, RESUME = "drain", "resume"
-_HOLD = "worker.hold"
 
 
 class RoutingRule(Struct, frozen=True, kw_only=True):
@@ -37,14 +37,6 @@ class RoutingRule(Struct, frozen=True, kw_only=True):
     name: str = ""
     priority: int = 0
     enabled: bool = True
-
-
-class VersionPin(Struct, frozen=True, kw_only=True):
-    """Tasks of a handler are given to workers of one version only."""
-
-    handler_name: str
-    version: str
-    tenant_id: str = ""
 
 
 class PushTarget(Struct, frozen=True, kw_only=True):
@@ -85,6 +77,12 @@ def _check_texts(body: Any, *names: str) -> None:
         check_text(name, getattr(body, name), limits.NAME_CHARS)
 
 
+def _check_pin(body: VersionPin) -> None:
+    _check_texts(body, "handler_name", "version" if body.version else "min_version")
+    if body.version and body.min_version:
+        raise invalid("a pin", "version or min_version, not both", body.min_version)
+
+
 def _check_target(body: PushTarget) -> None:
     _check_texts(body, "queue_name")
     check_url("request.invalid", "url", body.url)
@@ -101,12 +99,7 @@ RULES = Kind(
     owner="handler_name",
     check=lambda body: _check_texts(body, "handler_name", "queue_name"),
 )
-PINS = Kind(
-    "version_pin",
-    VersionPin,
-    key="handler_name",
-    check=lambda body: _check_texts(body, "handler_name", "version"),
-)
+PINS = Kind(PIN, VersionPin, key="handler_name", owner="handler_name", check=_check_pin)
 TARGETS = Kind("push_target", PushTarget, key="queue_name", check=_check_target)
 COMMANDS = Kind("worker_command", WorkerCommand, owner="worker_id", check=_check_command)
 
@@ -138,7 +131,8 @@ def create(
             f"there is a {kind.name} for this {kind.key or 'id'} already; change or delete it",
         )
     if isinstance(body, WorkerCommand):
-        _obey(store, owner, body, now_ms)
+        said_by = owner if tenant or body.tenant_id else None
+        _obey(store, said_by, body, now_ms)
     return _view(kind, record)
 
 
@@ -189,21 +183,11 @@ def acknowledge(store: Store, tenant: str | None, id: str, now_ms: int) -> dict[
     return _view(COMMANDS, changed)
 
 
-def held(store: Store, tenant: str, worker: str, handler: str, version: str | None) -> bool:
-    """Whether a worker is given nothing: it drains, or its handler is pinned to another version."""
-    if store.record_by_key(_HOLD, tenant, worker) is not None:
-        return True
-    pin = store.record_by_key(PINS.name, tenant, handler)
-    return pin is not None and _read(PINS, pin).version != version
-
-
-def _obey(store: Store, tenant: str, body: WorkerCommand, now_ms: int) -> None:
-    known = store.record_by_key(_HOLD, tenant, body.worker_id)
-    if body.command == DRAIN and known is None:
-        id = f"{tenant}\x1f{body.worker_id}"
-        store.insert_record(Record(_HOLD, id, tenant, b"{}", key=body.worker_id, created_ms=now_ms))
-    elif body.command == RESUME and known is not None:
-        store.delete_record(_HOLD, known.id)
+def _obey(store: Store, tenant: str | None, body: WorkerCommand, now_ms: int) -> None:
+    if body.command == DRAIN:
+        drain(store, tenant, body.worker_id, now_ms)
+    elif body.command == RESUME:
+        resume(store, tenant, body.worker_id)
 
 
 def _find(store: Store, kind: Kind, tenant: str | None, id: str) -> Record:

@@ -26,7 +26,7 @@ from detent.model.payload import clean_text, encode_payload
 from detent.ports.store import NewArrival
 from detent.ports.work import Beat, Claim, Report
 from detent.service.arguments import check_flag, check_text, invalid, listed
-from detent.service.fleet import held
+from detent.service.holds import Asker, barred
 from detent.service.reading import check_tenant
 from detent.service.work_views import Task, find_task, task_of
 
@@ -60,6 +60,7 @@ class Polled(Struct, frozen=True, kw_only=True):
     next_ms: int | None = None
     reclaimed: tuple[Topic, ...] = ()
     held: bool = False  # an operator gives this worker nothing
+    barred: tuple[str, ...] = ()  # tenants whose tasks it is not given
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -92,7 +93,8 @@ def poll(
     if type(request.limit) is not int or request.limit < 1:
         raise invalid("limit", "a whole number of at least 1", request.limit)
     tenant, reaped = request.tenant, reap(store, now_ms)
-    if tenant and held(store, tenant, request.worker, request.handler, request.version):
+    held = barred(store, tenant, Asker(request.worker, request.handler, request.version))
+    if held.everybody:
         return Polled(lease_ms=stale_ms, reclaimed=reaped.reclaimed, held=True)
     claim = Claim(
         handler=request.handler,
@@ -103,6 +105,7 @@ def poll(
         queue=request.queue,
         tenant=tenant,
         version=request.version,
+        barred=held.tenants,
     )
     claimed = store.work.claim(claim)
     return Polled(
@@ -110,6 +113,7 @@ def poll(
         lease_ms=stale_ms,
         next_ms=claimed.next_ms,
         reclaimed=reaped.reclaimed,
+        barred=held.tenants,
     )
 
 

@@ -6,6 +6,7 @@ now and then: idle workers must not cost the disk.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from detent.model import limits
@@ -253,6 +254,9 @@ def _pending(claim: Claim) -> tuple[str, tuple[Any, ...]]:
         values.append(claim.queue)
     if claim.tenant is None:
         index += "_all"
+        if claim.barred:
+            where += " AND tenant NOT IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(claim.barred))
     else:
         where += " AND tenant = ?"
         values.append(claim.tenant)

@@ -49,9 +49,11 @@ def declare(path: str, kind: Kind, one: str) -> None:
 
     async def change(call: Call, body: Any) -> Response:
         id, now_ms = call.path["id"], call.desk.wall_ms()
-        return json_reply(
-            await call.desk.write(lambda s: service.replace(s, kind, call.tenant, id, body, now_ms))
+        changed = await call.desk.write(
+            lambda s: service.replace(s, kind, call.tenant, id, body, now_ms)
         )
+        call.desk.rouse()
+        return json_reply(changed)
 
     async def remove(call: Call) -> Response:
         return await _remove(call, kind)
@@ -116,9 +118,11 @@ async def forget(call: Call) -> Response:
 async def _create(call: Call, kind: Kind, body: Any) -> Response:
     id, now_ms = call.fresh_id(), call.desk.wall_ms()
     made = await call.desk.write(lambda s: service.create(s, kind, call.tenant, body, id, now_ms))
+    call.desk.rouse()
     return json_reply(made, 201)
 
 
 async def _remove(call: Call, kind: Kind) -> Response:
     await call.desk.write(lambda s: service.delete(s, kind, call.tenant, call.path["id"]))
+    call.desk.rouse()
     return empty_reply(204)

@@ -1,0 +1,9 @@
+-- Pins and drained workers are looked for by handler and by worker, whosever they are.
+UPDATE record SET owner = key WHERE kind IN ('version_pin', 'worker.hold');
+
+-- Polls of all tenants pass over some of them without reading their items.
+DROP INDEX work_poll_all;
+DROP INDEX work_queue_all;
+CREATE INDEX work_poll_all ON work_item(handler, available_ms, n, tenant) WHERE state = 'pending';
+CREATE INDEX work_queue_all ON work_item(handler, queue, available_ms, n, tenant)
+    WHERE state = 'pending' AND queue <> '';
