@@ -71,6 +71,7 @@ class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     available_ms: int = 0  # nobody gets it earlier
     created_ms: int = 0
     previous: str = ""  # the item of the attempt before, whose checkpoint goes on
+    routed: str = ""  # why it is in another queue than its step names; the writer's, not decided
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):

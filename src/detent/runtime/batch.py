@@ -19,6 +19,7 @@ from detent.ports.store import (
 )
 from detent.runtime.cache import SALT_BYTES, Hot
 from detent.runtime.intake import born_already
+from detent.runtime.routing import routed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,6 +118,8 @@ def gather(parts: Parts, batch: Batch) -> None:
             messages += decision.messages
     if messages:
         _add_messages(parts, batch, messages)
+    if batch.work:
+        batch.work = routed(parts.store, batch.work)
     _add_gates(parts, batch)
     if not batch.alone:
         batch.taken += parts.inbox.refused

@@ -1,8 +1,8 @@
 """What an operator says about workers and their queues: rules, pins, push targets, commands.
 
-They are records of four kinds with one way to make, list, change and remove them. A pin and the
-commands `drain` and `resume` decide at once what a worker is given (`holds`); a rule and a push
-target are kept for whoever routes and pushes.
+They are records of four kinds with one way to make, list, change and remove them, and each counts
+from the moment it is written. The writer asks for the rules when it writes a task down; a pin and
+the commands `drain` and `resume` decide what a worker is given (`holds`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from detent.kernel.routing import RULE, RoutingRule, owner_of
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.model.payload import encode_payload
@@ -26,17 +27,7 @@ if TYPE_CHECKING:
     from detent.ports.store import Store
 
 DRAIN, RESUME = "drain", "resume"
-
-
-class RoutingRule(Struct, frozen=True, kw_only=True):
-    """Tasks of a handler belong into a queue; of several rules the highest priority counts."""
-
-    handler_name: str
-    queue_name: str
-    tenant_id: str = ""
-    name: str = ""
-    priority: int = 0
-    enabled: bool = True
+_MOST_PRIORITY = 2**31 - 1
 
 
 class PushTarget(Struct, frozen=True, kw_only=True):
@@ -68,8 +59,8 @@ class Kind(NamedTuple):
     name: str
     shape: type[Any]
     key: str = ""
-    owner: str = ""
-    check: Callable[[Any], None] = lambda _body: None
+    owner: Callable[[str, Any], str | None] = lambda _tenant, _body: None
+    check: Callable[[Any], Any] = lambda body: body  # the body as it is kept
 
 
 def _check_texts(body: Any, *names: str) -> None:
@@ -77,31 +68,58 @@ def _check_texts(body: Any, *names: str) -> None:
         check_text(name, getattr(body, name), limits.NAME_CHARS)
 
 
-def _check_pin(body: VersionPin) -> None:
+def _check_rule(body: RoutingRule) -> RoutingRule:
+    queue = body.queue
+    if body.queue_override not in ("", queue):
+        raise invalid("queue_override", "the same as queue_name, or left out", body.queue_override)
+    check_text("handler_name", body.handler_name, limits.NAME_CHARS)
+    check_text("queue_name", queue, limits.NAME_CHARS)
+    if body.match_queue:
+        check_text("match_queue", body.match_queue, limits.NAME_CHARS)
+    if abs(body.priority) > _MOST_PRIORITY:
+        raise invalid("priority", f"a whole number up to {_MOST_PRIORITY:,}", body.priority)
+    return msgspec.structs.replace(body, queue_name=queue, queue_override=queue)
+
+
+def _check_pin(body: VersionPin) -> VersionPin:
     _check_texts(body, "handler_name", "version" if body.version else "min_version")
     if body.version and body.min_version:
         raise invalid("a pin", "version or min_version, not both", body.min_version)
+    return body
 
 
-def _check_target(body: PushTarget) -> None:
+def _check_target(body: PushTarget) -> PushTarget:
     _check_texts(body, "queue_name")
     check_url("request.invalid", "url", body.url)
+    return body
 
 
-def _check_command(body: WorkerCommand) -> None:
+def _check_command(body: WorkerCommand) -> WorkerCommand:
     _check_texts(body, "worker_id", "command")
     encode_payload(body.payload, where="payload", limit=limits.CHECKPOINT_BYTES)
+    return body
 
 
 RULES = Kind(
-    "routing_rule",
+    RULE,
     RoutingRule,
-    owner="handler_name",
-    check=lambda body: _check_texts(body, "handler_name", "queue_name"),
+    owner=lambda tenant, rule: owner_of(tenant, rule.handler_name),
+    check=_check_rule,
 )
-PINS = Kind(PIN, VersionPin, key="handler_name", owner="handler_name", check=_check_pin)
+PINS = Kind(
+    PIN,
+    VersionPin,
+    key="handler_name",
+    owner=lambda _tenant, pin: pin.handler_name,
+    check=_check_pin,
+)
 TARGETS = Kind("push_target", PushTarget, key="queue_name", check=_check_target)
-COMMANDS = Kind("worker_command", WorkerCommand, owner="worker_id", check=_check_command)
+COMMANDS = Kind(
+    "worker_command",
+    WorkerCommand,
+    owner=lambda _tenant, command: command.worker_id,
+    check=_check_command,
+)
 
 
 def create(
@@ -109,7 +127,7 @@ def create(
 ) -> dict[str, Any]:
     """Make a record under a fresh id; `record.exists` when there is one for the same thing."""
     owner = whose(tenant, body.tenant_id)
-    kind.check(body)
+    body = kind.check(body)
     most = limits.FLEET_PER_TENANT
     check_room(store, RecordQuery(kind.name, tenant=owner, limit=most), f"{kind.name}s")
     record = Record(
@@ -118,7 +136,7 @@ def create(
         owner,
         _stored(body),
         key=getattr(body, kind.key) if kind.key else None,
-        owner=getattr(body, kind.owner) if kind.owner else None,
+        owner=kind.owner(owner, body),
         created_ms=now_ms,
         updated_ms=now_ms,
     )
@@ -137,11 +155,18 @@ def create(
 
 
 def listing(
-    store: Store, kind: Kind, tenant: str | None, owner: str | None = None, limit: int = 100
+    store: Store, kind: Kind, tenant: str | None, limit: int = 100, **wanted: str | None
 ) -> list[dict[str, Any]]:
-    """The records of a kind in the order of their making."""
-    query = RecordQuery(kind.name, tenant=tenant, owner=owner, limit=check_limit(limit))
-    return [_view(kind, record) for record in store.records(query)]
+    """The records of a kind in the order of their making; `wanted` are fields and their values."""
+    most = check_limit(limit)
+    fields = {name: value for name, value in wanted.items() if value}
+    query = RecordQuery(kind.name, tenant=tenant, limit=limits.LIST_MOST if fields else most)
+    found: list[dict[str, Any]] = []
+    while len(found) < most and (page := store.records(query)):
+        views = [_view(kind, record) for record in page]
+        found += [view for view in views if all(view.get(k) == v for k, v in fields.items())]
+        query = query._replace(after=page[-1].n)
+    return found[:most]
 
 
 def show(store: Store, kind: Kind, tenant: str | None, id: str) -> dict[str, Any]:
@@ -155,13 +180,14 @@ def replace(
     """Put another body in place; what makes a record unique stays as it is."""
     record = _find(store, kind, tenant, id)
     whose(record.tenant, body.tenant_id)
-    kind.check(body)
+    body = kind.check(body)
     if kind.key and getattr(body, kind.key) != record.key:
         raise RequestError(
             "request.invalid",
             f"{kind.key} of a {kind.name} stays {shown(record.key)}; make another one instead",
         )
-    changed = change(store, record, lambda _body: _stored(body), now_ms)
+    found_by = kind.owner(record.tenant, body)
+    changed = change(store, record, lambda _body: _stored(body), now_ms, lambda _body: found_by)
     if changed is None:
         raise _unknown(kind, id)
     return _view(kind, changed)

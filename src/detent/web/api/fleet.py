@@ -17,9 +17,11 @@ table = Table("fleet")
 
 
 class FleetQuery(Struct):
-    """Which records to list."""
+    """Which records to list; a name that a kind has no field for finds none of it."""
 
     tenant_id: str | None = None
+    handler_name: str | None = None
+    queue_name: str | None = None
     limit: int = 100
 
 
@@ -38,10 +40,14 @@ def declare(path: str, kind: Kind, one: str) -> None:
         return await _create(call, kind, body)
 
     async def listing(call: Call) -> Response:
-        tenant, limit = call.scope(call.query.tenant_id), call.query.limit
-        return json_reply(
-            await call.desk.look(lambda s: service.listing(s, kind, tenant, limit=limit))
+        asked: FleetQuery = call.query
+        tenant, handler, queue = call.scope(asked.tenant_id), asked.handler_name, asked.queue_name
+        found = await call.desk.look(
+            lambda s: service.listing(
+                s, kind, tenant, asked.limit, handler_name=handler, queue_name=queue
+            )
         )
+        return json_reply(found)
 
     async def show(call: Call) -> Response:
         id = call.path["id"]
@@ -95,7 +101,7 @@ async def commands(call: Call) -> Response:
     tenant = call.scope(asked.tenant_id)
     return json_reply(
         await call.desk.look(
-            lambda s: service.listing(s, COMMANDS, tenant, asked.worker_id, asked.limit)
+            lambda s: service.listing(s, COMMANDS, tenant, asked.limit, worker_id=asked.worker_id)
         )
     )
 

@@ -1,5 +1,7 @@
 -- Pins and drained workers are looked for by handler and by worker, whosever they are.
 UPDATE record SET owner = key WHERE kind IN ('version_pin', 'worker.hold');
+-- Rules are looked for by tenant and handler at once.
+UPDATE record SET owner = tenant || char(31) || owner WHERE kind = 'routing_rule';
 
 -- Polls of all tenants pass over some of them without reading their items.
 DROP INDEX work_poll_all;
