@@ -12,6 +12,7 @@ from detent import sequence, step
 from detent.kernel.routing import RoutingRule
 from detent.model import limits
 from detent.service import fleet
+from detent.service.fleet_kinds import RULES
 from detent.testing.engines import engine_over
 from detent.testing.faulty import MOMENTS, Crash, Fault, FaultyStore
 from detent.testing.simulation import new_database
@@ -33,16 +34,20 @@ def a_rule(queue="heavy", handler="charge", **more):
     return RoutingRule(handler_name=handler, queue_name=queue, **more)
 
 
+def hand(parts):
+    return fleet.Hand(parts.safe, parts.now_ms())
+
+
 def ruled(engine, queue="heavy", tenant="default", **more):
     """Make a rule; its id."""
     body, id = a_rule(queue, **more), str(uuid.uuid4())
     parts = engine._parts
-    parts.write(lambda store: fleet.create(store, fleet.RULES, tenant, body, id, parts.now_ms()))
+    parts.write(lambda store: fleet.create(store, RULES, tenant, body, id, hand(parts)))
     return id
 
 
 def lifted(engine, id, tenant="default"):
-    engine._parts.write(lambda store: fleet.delete(store, fleet.RULES, tenant, id))
+    engine._parts.write(lambda store: fleet.delete(store, RULES, tenant, id))
 
 
 def queues(engine, **query):
@@ -127,7 +132,7 @@ def test_a_changed_rule_counts_for_the_handler_it_names_now(engine):
     rule = ruled(engine)
     parts = engine._parts
     changed = a_rule("cold", handler="mail")
-    parts.write(lambda s: fleet.replace(s, fleet.RULES, None, rule, changed, parts.now_ms()))
+    parts.write(lambda s: fleet.replace(s, RULES, None, rule, changed, hand(parts)))
     started(engine)
     started(engine, sequence("mails", step("a", "mail")))
     assert queues(engine) == [None, "cold"]

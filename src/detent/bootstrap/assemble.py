@@ -82,7 +82,7 @@ class Parts:
         self.figures: dict[str, int] = {}
         self.answering: dict[Any, list[str]] = {}  # by tenant and key of a request
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
-        self.safe = Safe(vault, internal_urls=settings.allow_internal_urls)
+        self.safe = Safe(vault, settings.allow_internal_urls, settings.allowed_internal_hosts)
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)

@@ -108,6 +108,7 @@ STREAM_BEAT_MS = 15_000  # of silence before a comment says that the stream is a
 STREAM_STALL_MS = 60_000  # a reader that takes nothing for so long is dropped
 STREAM_DELTAS = 1_000  # pieces of a model's text that wait for a slow reader; the oldest go
 PLACE_DIGITS = 18  # of a position that a client gives back
+QUEUE_CHARS = 200  # of a queue that is pushed: its worker is named after it
 FLEET_PER_TENANT = 1_000  # routing rules; version pins; push targets; commands of workers
 USAGE_INSTANCES = 10_000  # counted by one call
 CHANGES_LISTED = 500

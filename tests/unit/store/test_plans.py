@@ -9,7 +9,7 @@ from detent.ports.due import DueQuery
 from detent.ports.own import OwnQuery
 from detent.ports.records import RecordQuery
 from detent.ports.store import Page
-from detent.ports.work import Claim
+from detent.ports.work import Claim, PushClaim
 from detent.store.sqlite import open_store
 from tests.conformance.adapters import NEW
 from tests.conformance.world import World, a_change, an_arrival
@@ -66,6 +66,9 @@ READS = {
         a_claim(queue="q", barred=("acme", "b"))
     ),
     "poll of a queue of all tenants": lambda store: store.work.claim(a_claim(queue="q")),
+    "pushes": lambda store: store.work.claim_pushes(
+        PushClaim("acme", "q", "p", 0, 1_000, 3, ("h",))
+    ),
     "overdue work": lambda store: store.work.overdue(5, 5),
     "next lease": lambda store: store.work.next_lease(),
     "work item": lambda store: store.work.item("work-1"),

@@ -8,7 +8,8 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from detent.service import fleet as service
-from detent.service.fleet import COMMANDS, PINS, RULES, TARGETS, Kind, WorkerCommand
+from detent.service.fleet import Hand
+from detent.service.fleet_kinds import COMMANDS, PINS, RULES, TARGETS, Kind, WorkerCommand
 from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, json_reply
 from detent.web.api.routes import Table
@@ -54,9 +55,9 @@ def declare(path: str, kind: Kind, one: str) -> None:
         return json_reply(await call.desk.look(lambda s: service.show(s, kind, call.tenant, id)))
 
     async def change(call: Call, body: Any) -> Response:
-        id, now_ms = call.path["id"], call.desk.wall_ms()
+        id, hand = call.path["id"], _hand(call)
         changed = await call.desk.write(
-            lambda s: service.replace(s, kind, call.tenant, id, body, now_ms)
+            lambda s: service.replace(s, kind, call.tenant, id, body, hand)
         )
         call.desk.rouse()
         return json_reply(changed)
@@ -122,10 +123,14 @@ async def forget(call: Call) -> Response:
 
 
 async def _create(call: Call, kind: Kind, body: Any) -> Response:
-    id, now_ms = call.fresh_id(), call.desk.wall_ms()
-    made = await call.desk.write(lambda s: service.create(s, kind, call.tenant, body, id, now_ms))
+    id, hand = call.fresh_id(), _hand(call)
+    made = await call.desk.write(lambda s: service.create(s, kind, call.tenant, body, id, hand))
     call.desk.rouse()
     return json_reply(made, 201)
+
+
+def _hand(call: Call) -> Hand:
+    return Hand(call.desk.safe(), call.desk.wall_ms())
 
 
 async def _remove(call: Call, kind: Kind) -> Response:
