@@ -22,6 +22,8 @@ NAMES = (
     "after_mark",
     "between_outcome_and_commit",
     "during_recovery",
+    "before_push",
+    "after_push",
 )
 
 _left: dict[str, int] = {}

@@ -103,6 +103,7 @@ class WorkBell:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ears: dict[str, dict[Ear, None]] = {}  # by handler, in the order they came
+        self._attending: tuple[Callable[[Topic | None], None], ...] = ()
 
     def listen(self, handler: str, queue: str | None = None, tenant: str | None = None) -> Ear:
         """Hear of items of a handler: of one queue or of any, of one tenant or of all."""
@@ -117,8 +118,24 @@ class WorkBell:
             ear.heard()
             return rung
 
+    def attend(self, told: Callable[[Topic | None], None]) -> Callable[[], None]:
+        """Be told of every item, on any thread, and with None that all look again; how to stop.
+
+        Whoever attends takes no ring from others.
+        """
+        with self._lock:
+            self._attending = (*self._attending, told)
+
+        def stop() -> None:
+            with self._lock:
+                self._attending = tuple(each for each in self._attending if each is not told)
+
+        return stop
+
     def rouse(self) -> None:
         """Wake everybody, though there is nothing new: they look once more."""
+        for told in self._attending:
+            told(None)
         with self._lock:
             for ears in self._ears.values():
                 for ear in ears:
@@ -126,6 +143,11 @@ class WorkBell:
 
     def ring(self, topics: Iterable[Topic]) -> None:
         """There is one more item of each of these topics."""
+        if self._attending:
+            topics = list(topics)
+            for told in self._attending:
+                for topic in topics:
+                    told(topic)
         if not self._ears:
             return
         with self._lock:

@@ -55,7 +55,7 @@ class Barred(NamedTuple):
     tenants: tuple[str, ...] = ()
 
 
-_read_pin = msgspec.json.Decoder(VersionPin).decode
+read_pin = msgspec.json.Decoder(VersionPin).decode
 
 
 def barred(store: Store, tenant: str | None, asker: Asker) -> Barred:
@@ -68,7 +68,7 @@ def barred(store: Store, tenant: str | None, asker: Asker) -> Barred:
     pins = [
         record.tenant
         for record in _all(store, PIN, asker.handler)
-        if not _read_pin(record.body).fits(asker.version)
+        if not read_pin(record.body).fits(asker.version)
     ]
     return Barred(tenants=tuple(dict.fromkeys((*holds, *pins))))
 
@@ -94,7 +94,7 @@ def _held(store: Store, tenant: str, asker: Asker) -> bool:
         if store.record_by_key(_HOLD, owner, asker.worker) is not None:
             return True
     pin = store.record_by_key(PIN, tenant, asker.handler)
-    return pin is not None and not _read_pin(pin.body).fits(asker.version)
+    return pin is not None and not read_pin(pin.body).fits(asker.version)
 
 
 def _all(store: Store, kind: str, owner: str) -> Iterator[Record]:

@@ -127,7 +127,9 @@ def test_tenants_are_apart(server, job):
 
 def test_what_workers_wrote_down_is_among_the_logs_of_the_instance(server, job):
     says = step("says", "log", params={"message": "begun"})
-    instance = started(server, says, step("a", job), step("ends", "log", params={"message": "over"}))
+    instance = started(
+        server, says, step("a", job), step("ends", "log", params={"message": "over"})
+    )
     (task,) = polled(server, job)
     lines = [
         {"ts": "2000-01-01T00:00:00Z", "level": "warn", "message": "long ago"},

@@ -107,16 +107,16 @@ async def logs(call: Call) -> Response:
     def read(store: Store) -> list[dict[str, Any]]:
         said = histories.instance_logs(store, call.path["id"], call.tenant)
         timing = timing_of(store)
-        own = [(_at(each.tick, timing), each) for each in said]
+        lines = [_line(each, _at(each.tick, timing)) for each in said]
         written = work_views.instance_logs(store, call.path["id"], call.tenant)
-        lines = [*own, *((each.ts, each) for each in written)]
-        lines.sort(key=lambda line: _moment(line[0]))
-        return [
-            {"block_id": each.block, "ts": ts, "level": each.level, "message": each.message}
-            for ts, each in lines
-        ]
+        lines += [_line(each, each.ts) for each in written]
+        return sorted(lines, key=lambda line: _moment(line["ts"]))
 
     return json_reply(await call.desk.look(read))
+
+
+def _line(said: histories.LogLine | work_views.LogLine, ts: str | None) -> dict[str, Any]:
+    return {"block_id": said.block, "ts": ts, "level": said.level, "message": said.message}
 
 
 def _moment(ts: str | None) -> float:
