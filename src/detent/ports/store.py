@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from detent.model.decision import Birth, Doubt, Verdict, WorkItem
+from detent.ports.blobs import BlobStore
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
 from detent.ports.feed import FeedPage, FeedQuery
@@ -275,7 +276,7 @@ class Page(NamedTuple):
     without: str = ""  # a namespace that is left out
 
 
-class Store(DefinitionStore, RecordStore, Protocol):
+class Store(DefinitionStore, RecordStore, BlobStore, Protocol):
     """One open connection to a store, used by one thread."""
 
     # opening and owning
@@ -389,7 +390,6 @@ class Store(DefinitionStore, RecordStore, Protocol):
     def turns(self, p: int, after: int, limit: int) -> list[TurnRow]: ...
     def seals(self, after: int, limit: int) -> list[Seal]: ...
     def doubts(self, tenant: str, instance: str, limit: int) -> list[DoubtRow]: ...
-    def blobs(self, instance: str, digests: Sequence[str]) -> dict[str, bytes]: ...
     def check(self) -> list[str]:
         """Problems the database itself can see (integrity check); empty when there are none."""
 

@@ -15,16 +15,15 @@ from detent.model.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAMES = (
+OF_TURNS = (
     "before_begin",
     "before_commit",
     "after_commit",
     "after_mark",
     "between_outcome_and_commit",
     "during_recovery",
-    "before_push",
-    "after_push",
 )
+NAMES = (*OF_TURNS, "before_push", "after_push")
 
 _left: dict[str, int] = {}
 

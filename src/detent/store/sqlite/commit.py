@@ -17,6 +17,7 @@ import apsw
 from detent.model.errors import invariant
 from detent.ports.store import Committed
 from detent.store.sqlite.births import INSERT_INSTANCES, Numbers, insert_missing, label
+from detent.store.sqlite.blobs import INSERT_BLOB
 from detent.store.sqlite.conflicts import Contradicted, conflict, fenced
 from detent.store.sqlite.failures import extended_code
 from detent.store.sqlite.flights import delete_flights, insert_marks, insert_tombstones
@@ -73,7 +74,6 @@ ON CONFLICT(effect) DO UPDATE SET state = excluded.state, next_try = excluded.ne
     reason = excluded.reason
 """
 _DELETE_DOUBT = "DELETE FROM doubt WHERE effect = ?"
-_INSERT_BLOB = "INSERT INTO blob(inst, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_SEAL = "INSERT INTO seal(n, tick, roots, digest, signature) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -218,7 +218,7 @@ def _effect_rows(connection: apsw.Connection, commit: Commit) -> list[str]:
         raise Contradicted("flight", overtaken)
     _write_doubts(connection, commit.doubts, commit.tick)
     for blob in commit.blobs:
-        connection.execute(_INSERT_BLOB, blob)
+        connection.execute(INSERT_BLOB, blob)
     if commit.gate_rows or commit.gate_dues:
         write_gates(connection, commit.gate_rows, commit.gate_dues)
     if commit.work or commit.called_off:

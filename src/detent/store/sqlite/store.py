@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from detent.store.sqlite import blobs as blob_rows
 from detent.store.sqlite import (
     catalogue,
     gates,
@@ -282,7 +283,8 @@ class SqliteStore:
     turns = _handed(views.turns)
     seals = _handed(views.seals)
     doubts = _handed(views.doubts)
-    blobs = _handed(views.blobs)
+    blobs = _handed(blob_rows.blobs)
+    put_blob = _handed(blob_rows.put_blob)
     check = _handed(views.check)
     statistics = _handed(views.statistics)
 
