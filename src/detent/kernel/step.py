@@ -121,6 +121,7 @@ def _seal(run: Run, inputs: Sequence[bytes]) -> Decision:
         started=snapshot.started,
         work=run.work,
         called_off=run.called_off,
+        events=run.events,
     )
 
 

@@ -115,6 +115,14 @@ class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
+class EventStanding(NamedTuple):
+    """How an event stands from now on, for lists; without a status it is kept no longer."""
+
+    id: str
+    status: str
+    at_ms: int
+
+
 class Entry(NamedTuple):
     """One journal entry: action, node path, detail."""
 
@@ -156,5 +164,6 @@ class Decision(Struct, kw_only=True):
     birth: Birth | None = None
     work: list[WorkItem] = field(default_factory=list)
     called_off: list[str] = field(default_factory=list)  # effects whose work items are cancelled
+    events: list[EventStanding] = field(default_factory=list)  # of a correlator: what changed
     actions: list[str] = field(default_factory=list)  # what its journal entries count as
     started: int | None = None  # when the instance first moved

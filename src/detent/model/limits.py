@@ -193,7 +193,6 @@ WEBHOOK_TOLERANCE_S = 300  # how old or early a signed timestamp may be when it 
 WEBHOOK_EXCERPT_CHARS = 500  # of a receiver's answer, kept with the failure
 WEBHOOKS_LISTED = 1_000
 WEBHOOK_REDELIVER_MS = 15_000  # how long a caller waits for the end of a delivery tried again
-WEBHOOKS_SCANNED = 10_000  # looked at for one list with a filter
 
 # events
 EVENT_BATCH = 100

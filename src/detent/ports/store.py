@@ -22,7 +22,7 @@ from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
 from detent.ports.feed import FeedPage, FeedQuery
 from detent.ports.listing import ListQuery
-from detent.ports.own import OwnQuery
+from detent.ports.own import DeliveryRow, EventRow, OwnStore
 from detent.ports.records import RecordStore
 from detent.ports.work import WorkStore
 
@@ -196,6 +196,8 @@ class Commit(NamedTuple):
     gate_dues: Sequence[GateDue] = ()
     work: Sequence[WorkItem] = ()
     called_off: Sequence[str] = ()  # ids of work items to cancel, unless they have ended
+    events: Sequence[EventRow] = ()
+    deliveries: Sequence[DeliveryRow] = ()
 
 
 class Committed(NamedTuple):
@@ -276,7 +278,7 @@ class Page(NamedTuple):
     without: str = ""  # a namespace that is left out
 
 
-class Store(DefinitionStore, RecordStore, BlobStore, Protocol):
+class Store(DefinitionStore, RecordStore, BlobStore, OwnStore, Protocol):
     """One open connection to a store, used by one thread."""
 
     # opening and owning
@@ -372,9 +374,6 @@ class Store(DefinitionStore, RecordStore, BlobStore, Protocol):
 
     def waiting_start(self, instance: str) -> bytes | None:
         """The start of an instance that no writer has taken in yet."""
-
-    def own_instances(self, query: OwnQuery) -> list[InstanceRow]:
-        """The newest of the engine's own instances of one kind, against the order of n."""
 
     def count_states(self, tenant: str) -> dict[str, int]:
         """How many instances are in which state, but for the engine's own."""

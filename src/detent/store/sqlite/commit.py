@@ -23,6 +23,7 @@ from detent.store.sqlite.failures import extended_code
 from detent.store.sqlite.flights import delete_flights, insert_marks, insert_tombstones
 from detent.store.sqlite.gates import write_gates
 from detent.store.sqlite.inbox import insert_arrivals, take_arrivals, taken_rows
+from detent.store.sqlite.own_lists import write_lists
 from detent.store.sqlite.statements import ManyRows, transaction
 from detent.store.sqlite.work_rows import write_work
 
@@ -223,6 +224,8 @@ def _effect_rows(connection: apsw.Connection, commit: Commit) -> list[str]:
         write_gates(connection, commit.gate_rows, commit.gate_dues)
     if commit.work or commit.called_off:
         write_work(connection, commit)
+    if commit.events or commit.deliveries:
+        write_lists(connection, commit.events, commit.deliveries)
     if commit.seal is not None:
         connection.execute(_INSERT_SEAL, commit.seal)
     return marked

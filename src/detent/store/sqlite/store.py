@@ -14,6 +14,7 @@ from detent.store.sqlite import (
     inbox,
     listing,
     own,
+    own_lists,
     ownership,
     readiness,
     views,
@@ -273,6 +274,9 @@ class SqliteStore:
     instance = _handed(views.instance)
     instances = _handed(views.instances)
     own_instances = _handed(own.own_instances)
+    events = _handed(own_lists.events)
+    event = _handed(own_lists.event)
+    deliveries = _handed(own_lists.deliveries)
     recent_instances = _handed(listing.recent_instances)
     waiting_start = _handed(listing.waiting_start)
     count_states = _handed(views.count_states)
