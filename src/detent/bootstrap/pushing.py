@@ -99,7 +99,9 @@ class Pusher:
         except Exception as error:  # noqa: BLE001 - whatever it was, the server goes on
             _log.warning("tasks could not be claimed for a push: %s", error)
             return Look(next_ms=self._desk.now_ms() + limits.LEASE_RETRY_MS)
-        self._queues = found.queues
+        if found.queues != self._queues:
+            self._queues = found.queues
+            self._news.set()  # a task of a new one may have come before anybody listened for it
         self._tell(found.troubles)
         for push in found.pushes:
             self._busy[push.target.id] += 1
@@ -149,7 +151,9 @@ class Pusher:
         except NotSentError as error:
             return Again(reason=str(error))
         except RequestError as error:
-            return Again(reason=error.message, final=True)
+            if error.code == "network.refused":
+                return Again(reason=error.message, final=True)
+            return Unsure(reason=error.message)  # it answered, and nobody can read what
         except ConnectionError as error:
             return Unsure(reason=str(error))
         return meaning(reply.status, reply.headers, reply.body)

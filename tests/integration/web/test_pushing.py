@@ -107,8 +107,7 @@ def test_a_receiver_may_say_at_once_that_it_failed(server):
     assert task_of(server, instance)["error_message"] == "card refused"
 
 
-def test_an_output_that_cannot_be_taken_fails_the_task(server, monkeypatch):
-    monkeypatch.setattr(limits, "PUSH_ANSWER_BYTES", 20 * 1024 * 1024)
+def test_an_output_that_cannot_be_taken_fails_the_task(server):
     with Receiver(done("x" * (limits.PAYLOAD_BYTES + 1))) as receiver:
         pushed_to(server, receiver.url)
         instance = begun(server, queued())
@@ -215,6 +214,28 @@ def test_an_answer_that_is_lost_leaves_the_claim_to_the_receiver(server):
         server.settle(instance)
         assert len(receiver.tasks) == 1
         assert history(server, task["id"]) == [("claimed", 1), ("completed", 1)]
+
+
+def test_an_answer_that_cannot_be_read_leaves_the_claim_to_the_receiver_too(server):
+    """It took the task and says so at a length that nobody asked for."""
+    with Receiver(answer(200, b"x" * (limits.PUSH_ANSWER_BYTES + 1))) as receiver:
+        pushed_to(server, receiver.url)
+        instance = begun(server, queued())
+        task = receiver.got()
+        until(lambda: not server.served._pusher._busy)
+        assert task_of(server, instance)["state"] == "claimed"
+        assert report(server, task, "complete", task["worker_id"], output={}).status_code == 200
+        server.settle(instance)
+        assert len(receiver.tasks) == 1
+
+
+def test_tasks_are_pushed_where_the_writer_is_a_process_of_its_own(tmp_path):
+    settings = {"workers": True, "allow_internal_urls": True, "writer": "process"}
+    with house(tmp_path / "s.db", **settings) as server, Receiver(done({"n": 1})) as receiver:
+        pushed_to(server, receiver.url)
+        made = [begun(server, queued()) for _ in range(5)]
+        assert {server.settle(each) for each in made} == {"completed"}
+        assert sorted(task["instance_id"] for task in receiver.tasks) == sorted(made)
 
 
 def test_a_receiver_that_falls_silent_loses_the_task_and_gets_it_anew(tmp_path, monkeypatch):

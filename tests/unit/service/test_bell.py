@@ -139,6 +139,24 @@ def test_a_loop_that_is_gone_is_passed_over():
     asyncio.run(story())
 
 
+def test_who_attends_hears_everything_and_takes_no_ring_from_others():
+    async def story():
+        bell, heard = WorkBell(), []
+        stop = bell.attend(heard.append)
+        task = asyncio.create_task(woken(bell))
+        await until(lambda: bell.waiting() == 1)
+        bell.ring(iter([CHARGE, ("mail", "q", "acme")]))
+        assert await task
+        bell.rouse()
+        assert heard == [CHARGE, ("mail", "q", "acme"), None]
+        stop()
+        bell.ring([CHARGE])
+        bell.rouse()
+        assert len(heard) == 3
+
+    asyncio.run(story())
+
+
 class Answers:
     """What the store says, one answer a poll; the last one stays."""
 
