@@ -223,6 +223,20 @@ def test_a_wake_up_for_nothing_moves_the_due_tick_alone(world, store):
     assert everything(store) == before
 
 
+def test_bytes_are_kept_beside_an_instance_without_a_turn(world, store):
+    world.commit(a_change("one"), blobs=[("one", "blob-1", b"first")])
+    before = everything(store)
+    store.put_blob("one", "blob-1", b"second")
+    assert everything(store) == before, "what is there under a digest is the same bytes"
+    store.put_blob("one", "blob-2", ALL_BYTES * 500)
+    store.put_blob("two", "blob-2", b"")
+    assert store.blobs("one", ["blob-1", "blob-2"]) == {
+        "blob-1": b"first",
+        "blob-2": ALL_BYTES * 500,
+    }
+    assert store.blobs("two", ["blob-1", "blob-2"]) == {"blob-2": b""}
+
+
 def test_blobs_are_kept_per_instance_and_never_replaced(world, store):
     world.commit(a_change("one"), a_change("two"), blobs=[("one", "blob-1", b"first")])
     world.commit(touching=[0], blobs=[("one", "blob-1", b"second"), ("two", "blob-1", b"two's")])

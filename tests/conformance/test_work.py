@@ -57,6 +57,22 @@ def test_what_was_claimed_says_by_whom_since_when_and_until_when(world, store):
     assert store.work.next_lease() == 400
 
 
+def test_a_poll_of_all_tenants_passes_over_those_that_are_barred(world, store):
+    world.commit(
+        work=[
+            an_item("a", tenant="acme", queue="q"),
+            an_item("b", tenant="beta", queue="q", available_ms=50),
+            an_item("c", tenant="cyan", available_ms=60),
+        ]
+    )
+    barred = ("acme", "nobody", 'od"d')
+    assert claimed(store, barred=("acme", "beta", "cyan"), limit=9) == []
+    assert store.work.claim(a_claim(now_ms=10, barred=barred)) == ([], 50)
+    assert claimed(store, barred=barred, queue="q", limit=9) == ["b"]
+    assert claimed(store, barred=barred, limit=9) == ["c"]
+    assert claimed(store, barred=("beta", "cyan"), limit=9) == ["a"]
+
+
 def test_an_item_is_had_no_earlier_than_it_may_be(world, store):
     world.commit(work=[an_item("late", available_ms=101), an_item("later", available_ms=500)])
     assert store.work.claim(a_claim()) == ([], 101)

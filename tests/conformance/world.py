@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from detent.kernel.chain import GENESIS, digest_of, head_of, root_of, snapshot_digest_of
 from detent.model.decision import Birth, WorkItem
+from detent.ports.own import DeliveryQuery
 from detent.ports.store import (
     Commit,
     InstanceChange,
@@ -145,4 +146,6 @@ def everything(store):
         "work": work_rows(store),
         "work events": {row.id: store.work.events(row.id, 100) for row in work_rows(store)},
         "workers": store.work.workers(None, 0, 100),
+        "events": [store.events(tenant, "", 100) for tenant in ("acme", "beta")],
+        "deliveries": store.deliveries(DeliveryQuery()),
     }

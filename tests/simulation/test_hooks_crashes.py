@@ -14,6 +14,7 @@ from detent.model.webhook import Delivery, Webhook
 from detent.ports.store import Page
 from detent.testing.faulty import MOMENTS, Crash, Fault, FaultyStore
 from detent.testing.simulation import new_database
+from tests.acceptance.own_lists import agree
 
 URL = "https://hooks.example/one"
 PARAMS = {"events": ["a", "b"], "correlation_key": "k"}
@@ -78,6 +79,7 @@ def ending(connection, receiver):
         for row in engine.inspect.instances(page).items:
             assert engine.replay(row.id).identical
     assert engine.inspect.verify().valid
+    engine._parts.read(lambda store: agree(store, "default"))
     told = sorted(each.id for each in deliveries if each.delivered)
     engine.close()
     assert set(receiver.sent) == set(told)

@@ -80,8 +80,9 @@ class Parts:
         self._ids = FreshIds()
         self.watch = Watch()
         self.figures: dict[str, int] = {}
+        self.answering: dict[Any, list[str]] = {}  # by tenant and key of a request
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
-        self.safe = Safe(vault, internal_urls=settings.allow_internal_urls)
+        self.safe = Safe(vault, settings.allow_internal_urls, settings.allowed_internal_hosts)
         self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
         self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
@@ -96,12 +97,11 @@ class Parts:
         self._wake: WakeListener | None = None
         self._directory = directory
         self._stopping = threading.Lock()
-        self._number = -1
-        self._closed = False
+        self._number, self._closed = -1, False
         self._valid_until_ms, self._margin_ms = 0, settings.turns.lease_margin_ms
         self.held = ""
-        memory = settings.path == MEMORY
         reader = partial(open_store, settings.path, create=None, read_only=True)
+        memory = settings.path == MEMORY
         self.inspector = Inspector((lambda: store) if memory else reader, shared=memory)
 
     # wiring --------------------------------------------------------------------------------------

@@ -97,6 +97,10 @@ class EngineDesk:
         """Why the writer holds, as an error code; empty while it works."""
         return self._parts.held
 
+    def under_way(self) -> dict[Any, list[str]]:
+        """What the servers of this engine are answering now under a caller's key."""
+        return self._parts.answering
+
     def partition(self, instance: str) -> int:
         """The partition an instance belongs to."""
         return partition_of(instance, self._parts.meta.partitions)
@@ -156,6 +160,10 @@ class EngineDesk:
 
         now_ms = room.now_ms
         return await long_poll(room.bell, request, ask, seconds, now_ms, lambda: self._hushed)
+
+    def rouse(self) -> None:
+        """Who may have which task has changed: let everybody who waits for one look again."""
+        self._parts.work.bell.rouse()
 
     def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
         """Keep or report a task, one caller at a time."""

@@ -10,6 +10,7 @@ from detent.handlers import register_inside
 from detent.handlers.network import NetworkSettings, Outside, Posting, register_network
 from detent.handlers.webhooks import Post, Sending, register_webhooks
 from detent.service import webhooks
+from detent.service.artifacts import read_artifact
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
@@ -28,7 +29,7 @@ def network_of(settings: Settings) -> NetworkSettings:
 def register_own(parts: Parts, post: Post | None) -> Deltas:
     """Register the engine's own handlers; a model's text, as it comes, goes to the result."""
     settings, deltas = parts.settings, Deltas()
-    outside = Outside(network_of(settings), deltas=deltas)
+    outside = Outside(network_of(settings), deltas=deltas, artifacts=StoredArtifacts(parts))
     register_inside(parts.registry, EngineInside(parts))
     register_network(parts.registry, outside)
     if settings.webhooks:
@@ -37,6 +38,21 @@ def register_own(parts: Parts, post: Post | None) -> Deltas:
         sending = Sending(posting, hooks, delivery, StoredGone(parts), parts.now_ms)
         register_webhooks(parts.registry, sending)
     return deltas
+
+
+class StoredArtifacts:
+    """Artifacts as blobs of their instances."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def keep(self, instance: str, digest: str, body: bytes) -> None:
+        """Keep the bytes of an instance."""
+        self._parts.write(lambda store: store.put_blob(instance, digest, body))
+
+    def read(self, tenant: str, instance: str, digest: str) -> bytes | None:
+        """The bytes, where an instance of that tenant has them."""
+        return self._parts.read(lambda store: read_artifact(store, instance, digest, tenant))
 
 
 class StoredGone:

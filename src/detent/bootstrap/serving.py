@@ -17,6 +17,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from detent.bootstrap.desk import EngineDesk
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.freshness import guarded_post, keep_fresh
+from detent.bootstrap.push_room import PushRoom
+from detent.bootstrap.pushing import Pusher, guarded_send
 from detent.model.errors import StoreError
 from detent.web.api.access import Access
 from detent.web.api.app import Api
@@ -69,16 +71,24 @@ class Server:
         self._desk = EngineDesk(engine)
         self.api = make_api(self._desk, settings.api)
         self._server = _Server(_config(self.api), self.api)
-        self._post = post or guarded_post(engine._parts.settings)  # noqa: SLF001 - of the same layer
+        parts = engine._parts  # noqa: SLF001 - of the same layer
+        self._post = post or guarded_post(parts.settings)
+        self._pusher = Pusher(
+            self._desk, parts.work.bell, PushRoom(parts), guarded_send(parts.settings)
+        )
 
     async def run(self) -> None:
         """Answer requests until told to stop; requests under way are answered first."""
-        refreshing = asyncio.create_task(keep_fresh(self._desk, self._post))
+        beside = [
+            asyncio.create_task(keep_fresh(self._desk, self._post)),
+            asyncio.create_task(self._pusher.run()),
+        ]
         try:
             await self._server.serve(sockets=[self._listening])
         finally:
-            refreshing.cancel()
-            await asyncio.wait([refreshing])
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
 
     def stop(self) -> None:
         """Take no more requests; those that wait for something are answered now."""

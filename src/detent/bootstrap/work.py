@@ -34,7 +34,7 @@ class WorkRoom:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.bell = WorkBell()
-        self._secrets = WorkSecrets(parts.safe, parts.now_ms)
+        self.secrets = WorkSecrets(parts.safe, parts.now_ms)
         self._reaper = Reaper(self._reap_and_wait)
         self._known_due: int | None = None  # virtual time: the first lease, so far as is known
         self._looked = False
@@ -53,7 +53,7 @@ class WorkRoom:
         """Claim tasks, with their secrets; whoever looks after claims hears of it."""
         now_ms, stale_ms = self.now_ms(), self.stale_ms
         polled, failed = self._parts.write(
-            lambda store: self._secrets.poll(store, request, now_ms, stale_ms)
+            lambda store: self.secrets.poll(store, request, now_ms, stale_ms)
         )
         self.bell.ring(polled.reclaimed)
         if polled.tasks:
@@ -98,12 +98,12 @@ class WorkRoom:
 
     def _report(self, holder: Holder, settle: Callable[[Store], None]) -> None:
         self._parts.write(settle)
-        self._secrets.forget(holder.task)
+        self.secrets.forget(holder.task)
         self.told()
 
     def _hidden(self, store: Store, holder: Holder, value: Any) -> Any:
         row = work_views.find_task(store, holder.task, holder.tenant)
-        return self._secrets.hide(store, row, value)
+        return self.secrets.hide(store, row, value)
 
     def claimed(self) -> None:
         """There are new claims, whoever made them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from detent.handlers.answers import Failed
 from detent.handlers.manners import Manner, would_do
 from detent.handlers.outcomes import text_of
-from detent.handlers.secrets import Opener, hide_outcome, refers
+from detent.handlers.secrets import GIVEN, Opener, hide_outcome, refers
 from detent.model.errors import DetentError, RequestError
 
 if TYPE_CHECKING:
@@ -52,7 +52,12 @@ class AsyncPerformer:
             opened = await asyncio.to_thread(opener, order)
         except DetentError as error:
             return _not_opened(self._manner, order, dispatch, error)
-        return hide_outcome(await self._perform(opened.order, order, dispatch), opened.secrets)
+        given = GIVEN.set(opened.secrets)
+        try:
+            outcome = await self._perform(opened.order, order, dispatch)
+        finally:
+            GIVEN.reset(given)
+        return hide_outcome(outcome, opened.secrets)
 
     async def _perform(self, order: Order, stored: Order, dispatch: int) -> bytes:
         manner = self._manner

@@ -13,6 +13,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
 
@@ -35,6 +36,9 @@ _REFERENCE = re.compile(
 )
 _CUT = "…"  # where `clean_text` and its like have cut a text
 _OUTCOMES = ("result", "message", "details", "reason")  # fields of an outcome that handlers fill
+
+# The secrets in the params of the call that is being performed, for whoever keeps what it brings.
+GIVEN: ContextVar[tuple[str, ...]] = ContextVar("detent_given_secrets", default=())
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -107,6 +111,14 @@ def hide_outcome(body: bytes, secrets: Sequence[str]) -> bytes:
     hidden = {name: hide(value, secrets) for name, value in found.items()}
     changed = {name: value for name, value in hidden.items() if value != found[name]}
     return encode_input(structs.replace(told, **changed)) if changed else body
+
+
+def hide_bytes(body: bytes, secrets: Sequence[str]) -> bytes:
+    """Bytes with `[REDACTED]` wherever one of the secrets stands in them."""
+    forms = {form for text in secrets for form in _forms(text) if len(form) >= limits.SECRET_CHARS}
+    for form in sorted(forms, key=lambda form: (-len(form), form)):
+        body = body.replace(form.encode(), REDACTED.encode())
+    return body
 
 
 def hide(value: Any, secrets: Sequence[str]) -> Any:

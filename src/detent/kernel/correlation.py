@@ -90,6 +90,11 @@ def kept_correlation(correlation: Correlation) -> dict[str, Any]:
     return kept
 
 
+def standings(correlation: Correlation) -> dict[str, tuple[str, int]]:
+    """How each event stands, and when it came, by its id."""
+    return {event.id: (event.status, event.at) for event in correlation.events}
+
+
 def arrive(correlation: Correlation, event: Event) -> Registered | None:
     """Keep an event that is new; the wait it went to. `event.full` when there is no room."""
     event.size = len(_encode(event.payload))

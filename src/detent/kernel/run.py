@@ -24,6 +24,7 @@ from detent.model.decision import (
     ANYBODY,
     Doubt,
     Entry,
+    EventStanding,
     HandlerSpec,
     Message,
     Need,
@@ -63,6 +64,7 @@ class Run:
         "called_off",
         "doubts",
         "entries",
+        "events",
         "facts",
         "failure",
         "goto",
@@ -101,6 +103,7 @@ class Run:
         self.recalled: list[str] = []
         self.settled: list[str] = []
         self.work: list[WorkItem] = []
+        self.events: list[EventStanding] = []
         self.called_off: list[str] = []
         self.doubts: list[Doubt] = []
         self.messages: list[Message] = []

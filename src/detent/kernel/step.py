@@ -143,6 +143,8 @@ def _add_rare(decision: Decision, run: Run, blobs: dict[str, bytes]) -> None:
         decision.work = run.work
     if run.called_off:
         decision.called_off = run.called_off
+    if run.events:
+        decision.events = run.events
     if blobs:
         decision.blobs = blobs
 

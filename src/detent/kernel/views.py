@@ -6,7 +6,7 @@ held is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +20,9 @@ from detent.model.definition import ForEach, Loop
 
 ERASED = "row.erased"
 ERROR_REF = "__error__"
+_STEP_ENDS = ("step.executed", "step.skipped", "step.cancelled")
+_OF_STEPS = ("step.executed", "human.answered", "deadline.breached", "error.occurred")
+_UNSEEN: Any = object()
 _decode = msgspec.json.Decoder().decode
 
 
@@ -172,51 +175,87 @@ def outputs(rows: Iterable[Row], program: Program, blobs: Mapping[str, bytes]) -
     return _retained(made, places)
 
 
-class OutputReader:
-    """Outputs one by one; it is shown every entry of an instance, in order."""
+Backwards = Callable[[], Iterator[Noted]]  # what came before the first entry shown, newest first
 
-    __slots__ = ("_applied", "_attempts", "flat")
+
+class OutputReader:
+    """Outputs one by one; it is shown the entries of an instance, in order.
+
+    One that is not shown the first of them is given a way to look back, and does so for a step that
+    was under way then: which attempt it was, and what its call brought, stand there.
+    """
+
+    __slots__ = ("_applied", "_attempts", "back", "flat")
 
     def __init__(self, *, flat: bool) -> None:
         self.flat = flat
-        self._applied: Any = None
-        self._attempts: dict[str, int] = {}
+        self.back: Backwards | None = None
+        self._applied: Any = _UNSEEN
+        self._attempts: dict[str, int] = {}  # of the steps under way
 
     def read(self, entry: Noted, places: Places) -> OutputRow | None:
         """The output that an entry tells of, if it tells of one."""
         detail = entry.detail if isinstance(entry.detail, dict) else {}
         if entry.action == "effect.applied":
             self._applied = _applied(entry, detail)
-        elif entry.action in ("effect.planned", "error.retried") and "attempt" in detail:
-            self._attempts[own_path(entry.node)] = detail["attempt"]
-        elif entry.action == "step.entered":
-            self._attempts.pop(entry.node, None)
-        value = _output(entry, detail, self._applied, flat=self.flat)
-        if value is None:
-            return None
-        output, ref = value
-        attempt = self._attempts.get(entry.node, 1)
-        if entry.action == "step.executed":
+        begun = _attempt(entry, detail)
+        if begun is not None:
+            self._attempts[own_path(entry.node)] = begun
+        if entry.action == "step.executed" and "output" not in detail:
+            detail = {"output": self._brought()}
+        value = _output(entry, detail, flat=self.flat)
+        made = None if value is None else self._row(entry, value, places)
+        if entry.action in _STEP_ENDS or detail.get("final"):
             self._attempts.pop(entry.node, None)  # a long loop must not leave one for each round
+        return made
+
+    def _row(self, entry: Noted, value: tuple[Any, str | None], places: Places) -> OutputRow:
+        attempt = self._attempts.get(entry.node)
+        if attempt is None and entry.action in _OF_STEPS:
+            attempt = self._attempts[entry.node] = self._begun_before(entry.node)
+        output, ref = value
         return OutputRow(
             id=entry.id,
             block=places.block_of(entry.node),
             node=entry.node,
             output=output,
             ref=ref,
-            attempt=attempt,
+            attempt=attempt or 1,
             tick=entry.row.tick,
         )
 
+    def _brought(self) -> Any:
+        """What the last call brought."""
+        if self._applied is _UNSEEN:
+            earlier = self.back() if self.back is not None else iter(())
+            applied = (each for each in earlier if each.action == "effect.applied")
+            last = next(applied, None)
+            self._applied = None if last is None else _applied(last, last.detail)
+        return self._applied
 
-def _output(
-    entry: Noted, detail: dict[str, Any], applied: Any, *, flat: bool
-) -> tuple[Any, str | None] | None:
+    def _begun_before(self, node: str) -> int:
+        for entry in self.back() if self.back is not None else ():
+            if own_path(entry.node) == node:
+                begun = _attempt(entry, entry.detail if isinstance(entry.detail, dict) else {})
+                if begun is not None:
+                    return begun
+        return 1
+
+
+def _attempt(entry: Noted, detail: dict[str, Any]) -> int | None:
+    """The attempt that an entry begins at its step."""
+    if entry.action == "step.entered":
+        return 1
+    if entry.action in ("effect.planned", "error.retried"):
+        return detail.get("attempt")
+    return None
+
+
+def _output(entry: Noted, detail: dict[str, Any], *, flat: bool) -> tuple[Any, str | None] | None:
     """The output an entry tells of, and what kind of row it is; None when it tells of none."""
     match entry.action:
         case "step.executed":
-            # without a detail the output is what the last call brought
-            return (detail.get("output", applied)), None
+            return detail["output"], None
         case "step.evaluated" | "wait.completed" | "human.answered" | "interceptor.recorded":
             return (detail["output"], None) if "output" in detail else None
         case "child.completed":

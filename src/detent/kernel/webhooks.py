@@ -18,6 +18,7 @@ from detent.kernel.recording import detail_of
 from detent.kernel.run import Run
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.model.snapshot import Snapshot
 from detent.model.webhook import secret_bytes
 
 DEFINITION = "detent.webhook"
@@ -99,6 +100,33 @@ def verify(secret: str, headers: Mapping[str, str], body: bytes, now_s: int) -> 
     expected = sign(secret, headers.get("webhook-id", ""), int(given), body).encode()
     signatures = headers.get("webhook-signature", "").split(" ")
     return any(hmac.compare_digest(expected, each.encode()) for each in signatures)
+
+
+# lists -------------------------------------------------------------------------------------------
+
+
+def url_mark(url: str) -> str:
+    """What the deliveries of a URL are found by."""
+    return hashlib.sha256(url.encode()).hexdigest()[:32]
+
+
+def found_by(
+    data: Mapping[str, Any], snapshot: Snapshot | None = None
+) -> tuple[str, str, bool, str]:
+    """What a delivery is found by: its URL, its event, whether it arrived, and what went wrong."""
+    delivered, kind = (False, "") if snapshot is None else standing(snapshot)
+    return url_mark(str(data["url"])), str(data["event_type"]), delivered, kind
+
+
+def standing(snapshot: Snapshot) -> tuple[bool, str]:
+    """Whether a delivery has arrived, and the class of what went wrong; empty when nothing did."""
+    output = snapshot.outputs.get("deliver")
+    result = output if isinstance(output, dict) else {}
+    details = snapshot.error.get("details") if isinstance(snapshot.error, dict) else None
+    kind = details.get("error_class") if isinstance(details, dict) else None
+    if result.get("skipped"):
+        kind = result.get("error_class")
+    return result.get("delivered") is True, str(kind or "")
 
 
 # deliveries --------------------------------------------------------------------------------------

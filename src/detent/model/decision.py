@@ -74,6 +74,7 @@ class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     created_ms: int = 0
     previous: str = ""  # the item of the attempt before, whose checkpoint goes on
     ticket: str = ""  # under which the gate granted it: its claim is the call that counts
+    routed: str = ""  # why it is in another queue than its step names; the writer's, not decided
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -115,6 +116,14 @@ class Doubt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     state: str
     next_try: int | None = None
     reason: str = ""
+
+
+class EventStanding(NamedTuple):
+    """How an event stands from now on, for lists; without a status it is kept no longer."""
+
+    id: str
+    status: str
+    at_ms: int
 
 
 class Entry(NamedTuple):
@@ -163,4 +172,5 @@ class Decision(Struct, kw_only=True, gc=False):
     verdicts: Sequence[Verdict] = ()
     work: Sequence[WorkItem] = ()
     called_off: Sequence[str] = ()  # effects whose work items are cancelled
+    events: Sequence[EventStanding] = ()  # of a correlator: what changed
     blobs: dict[str, bytes] = field(default_factory=dict)

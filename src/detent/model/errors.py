@@ -95,6 +95,7 @@ CODES: dict[str, str] = {
     "record.not_found": "The tenant has no such rule, pin, push target or command.",
     "record.exists": "There is one for the same handler, queue or id already.",
     "record.limit": "The tenant, or the owner, has as many of these as there may be.",
+    "artifact.not_found": "No instance of the tenant has brought the bytes of that artifact.",
     "webhook.invalid": "A webhook's URL, events, secret or number in the settings cannot be used.",
     "webhook.not_found": "There is no such delivery of a webhook.",
     "webhook.state": "The delivery is not in a state in which that can be asked of it.",

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from detent.model.decision import Birth, Doubt, Verdict, WorkItem
+from detent.ports.blobs import BlobStore
 from detent.ports.definitions import DefinitionStore
 from detent.ports.due import DuePage, DueQuery, Stretch
 from detent.ports.feed import FeedPage, FeedQuery
 from detent.ports.listing import ListQuery
-from detent.ports.own import OwnQuery
+from detent.ports.own import DeliveryRow, EventRow, OwnStore
 from detent.ports.records import RecordStore
 from detent.ports.work import WorkStore
 
@@ -197,6 +198,8 @@ class Commit(NamedTuple):
     gate_dues: Sequence[GateDue] = ()
     work: Sequence[WorkItem] = ()
     called_off: Sequence[str] = ()  # ids of work items to cancel, unless they have ended
+    events: Sequence[EventRow] = ()
+    deliveries: Sequence[DeliveryRow] = ()
 
 
 class Committed(NamedTuple):
@@ -277,7 +280,7 @@ class Page(NamedTuple):
     without: str = ""  # a namespace that is left out
 
 
-class Store(DefinitionStore, RecordStore, Protocol):
+class Store(DefinitionStore, RecordStore, BlobStore, OwnStore, Protocol):
     """One open connection to a store, used by one thread."""
 
     # opening and owning
@@ -374,9 +377,6 @@ class Store(DefinitionStore, RecordStore, Protocol):
     def waiting_start(self, instance: str) -> bytes | None:
         """The start of an instance that no writer has taken in yet."""
 
-    def own_instances(self, query: OwnQuery) -> list[InstanceRow]:
-        """The newest of the engine's own instances of one kind, against the order of n."""
-
     def count_states(self, tenant: str) -> dict[str, int]:
         """How many instances are in which state, but for the engine's own."""
 
@@ -391,7 +391,6 @@ class Store(DefinitionStore, RecordStore, Protocol):
     def turns(self, p: int, after: int, limit: int) -> list[TurnRow]: ...
     def seals(self, after: int, limit: int) -> list[Seal]: ...
     def doubts(self, tenant: str, instance: str, limit: int) -> list[DoubtRow]: ...
-    def blobs(self, instance: str, digests: Sequence[str]) -> dict[str, bytes]: ...
     def check(self) -> list[str]:
         """Problems the database itself can see (integrity check); empty when there are none."""
 

@@ -50,6 +50,7 @@ class WorkRow(NamedTuple):
     checkpoint: bytes | None
     output: bytes | None
     ticket: str  # under which the tenant's gate granted it, if that was asked
+    pushes: int  # times in a row that it was given back by who pushes its queue
 
 
 class Claim(NamedTuple):
@@ -63,6 +64,19 @@ class Claim(NamedTuple):
     queue: str | None = None
     tenant: str | None = None
     version: str | None = None
+    barred: tuple[str, ...] = ()  # tenants whose items are passed over, where none is named
+
+
+class PushClaim(NamedTuple):
+    """Who pushes the items of a tenant's queue, whatever their handlers but for some."""
+
+    tenant: str
+    queue: str
+    worker: str
+    now_ms: int
+    stale_ms: int
+    limit: int = 1
+    barred: tuple[str, ...] = ()  # handlers whose items are passed over
 
 
 class Claimed(NamedTuple):
@@ -99,6 +113,18 @@ class Report(NamedTuple):
     retryable: bool | None = None
     logs: bytes | None = None
     overdue: bool = False  # not of the worker itself: holds only if the lease is over by now
+
+
+class GivenBack(NamedTuple):
+    """A claim whose holder did not get its item to anybody; it is pushed no earlier than so."""
+
+    id: str
+    worker: str
+    epoch: int
+    now_ms: int
+    push_ms: int
+    reason: str
+    told: NewArrival | None = None  # it is held back until the instance that hears this says so
 
 
 class WorkEvent(NamedTuple):
@@ -141,6 +167,12 @@ class WorkStore(Protocol):
 
     def claim(self, claim: Claim) -> Claimed:
         """Give pending items to a worker, each to one only; notes that it was seen."""
+
+    def claim_pushes(self, claim: PushClaim) -> Claimed:
+        """Give pending items of a queue to who pushes them, none before its pause is over."""
+
+    def give_back(self, given: GivenBack) -> bool:
+        """Put an item back to pending for whoever polls; False when the claim is not held."""
 
     def beat(self, beat: Beat) -> tuple[Literal["kept", "lost", "seq"], int]:
         """Keep a claim alive; `seq` when the checkpoint's number is another, with the stored."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from detent.definition.system import WEBHOOK
 from detent.kernel.chain import digest_of, head_of, root_of, snapshot_digest_of
 from detent.model.decision import Decision, Doubt, Message, Order, Verdict, WorkItem
 from detent.model.ids import partition_of, work_id
@@ -19,10 +20,13 @@ from detent.ports.store import (
 )
 from detent.runtime.cache import SALT_BYTES, Hot
 from detent.runtime.intake import born_already
+from detent.runtime.own_lists import add_birth, add_standing
+from detent.runtime.routing import routed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from detent.ports.own import DeliveryRow, EventRow
     from detent.runtime.decide import Done
     from detent.runtime.parts import Parts
     from detent.runtime.ready import Ready
@@ -40,9 +44,11 @@ class Batch:
         "blobs",
         "called_off",
         "changes",
+        "deliveries",
         "done",
         "doubts",
         "dues",
+        "events",
         "gate_dues",
         "gate_rows",
         "heads",
@@ -84,6 +90,8 @@ class Batch:
         self.gate_dues: list[GateDue] = []
         self.work: list[WorkItem] = []
         self.called_off: list[str] = []  # ids of work items
+        self.events: list[EventRow] = []
+        self.deliveries: list[DeliveryRow] = []
 
     def empty(self) -> bool:
         """Whether there is nothing to write."""
@@ -118,6 +126,8 @@ def gather(parts: Parts, batch: Batch) -> None:
             messages += decision.messages
     if messages:
         _add_messages(parts, batch, messages)
+    if batch.work:
+        batch.work = routed(parts.store, batch.work)
     _add_gates(parts, batch)
     if not batch.alone:
         batch.taken += parts.inbox.refused
@@ -163,6 +173,8 @@ def commit_value(parts: Parts, batch: Batch) -> Commit:
         gate_dues=batch.gate_dues,
         work=batch.work,
         called_off=batch.called_off,
+        events=batch.events,
+        deliveries=batch.deliveries,
     )
 
 
@@ -242,6 +254,8 @@ def _add_rest(batch: Batch, hot: Hot, decision: Decision) -> None:
         batch.work += decision.work
     if decision.called_off:
         batch.called_off += map(work_id, decision.called_off)
+    if decision.events or hot.definition == WEBHOOK.hash:
+        add_standing(batch, hot, decision)
 
 
 def _add_answers(parts: Parts, batch: Batch, entry: Ready, decision: Decision) -> None:
@@ -268,6 +282,7 @@ def _add_messages(parts: Parts, batch: Batch, messages: Sequence[Message]) -> No
         if message.id not in known:
             salt = parts.chance(SALT_BYTES) if message.start is not None else b""
             p = partition_of(message.to, parts.meta.partitions)
+            add_birth(batch, message)
             batch.arrivals.append(
                 NewArrival(message.id, p, message.to, message.body, message.start, salt)
             )

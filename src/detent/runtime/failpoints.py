@@ -15,7 +15,7 @@ from detent.model.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAMES = (
+OF_TURNS = (
     "before_begin",
     "before_commit",
     "after_commit",
@@ -23,6 +23,7 @@ NAMES = (
     "between_outcome_and_commit",
     "during_recovery",
 )
+NAMES = (*OF_TURNS, "before_push", "after_push")
 
 _left: dict[str, int] = {}
 

@@ -113,8 +113,11 @@ class _Stored(Struct, frozen=True, kw_only=True, omit_defaults=True):
 _decode = msgspec.json.Decoder(_Stored).decode
 
 
-def create_api_key(store: Store, new: NewApiKey, now_ms: int) -> MadeApiKey:
-    """Make a key; its secret is in the answer and nowhere else."""
+def create_api_key(store: Store, new: NewApiKey, now_ms: int, number: str = "") -> MadeApiKey:
+    """Make a key; its secret is in the answer and nowhere else.
+
+    `number` names the key where the same request may come again: it makes no second one.
+    """
     check_text("tenant_id", new.tenant_id, limits.NAME_CHARS)
     if new.name:
         check_text("name", new.name, limits.NAME_CHARS)
@@ -126,7 +129,7 @@ def create_api_key(store: Store, new: NewApiKey, now_ms: int) -> MadeApiKey:
             raise RequestError("api_key.invalid", f"a capability is one of {known}; got {each!r}")
     most = limits.API_KEYS_PER_TENANT
     check_room(store, RecordQuery(KIND, tenant=new.tenant_id, limit=most), "API keys of a tenant")
-    number = fresh_secret(_ID_BYTES).hex()
+    named, number = number, number or fresh_secret(_ID_BYTES).hex()
     chance = base64.urlsafe_b64encode(fresh_secret(_CHANCE_BYTES)).decode().rstrip("=")
     secret = f"sk_{number}_{chance}"
     stored = _Stored(
@@ -138,6 +141,9 @@ def create_api_key(store: Store, new: NewApiKey, now_ms: int) -> MadeApiKey:
     id = f"ak_{number}"
     record = Record(KIND, id, new.tenant_id, encode(stored), created_ms=now_ms, updated_ms=now_ms)
     if not store.insert_record(record):
+        if named:
+            text = f"this request has made the key {id}, and its secret went with the first answer"
+            raise RequestError("request.spent", f"{text}; if nobody has it, revoke the key")
         raise RequestError("api_key.invalid", f"the id {id} is taken; try again")
     return MadeApiKey(
         id=id,

@@ -26,6 +26,7 @@ class Ear:
         "_bell",
         "_loop",
         "_rung",
+        "barred",
         "deaf",
         "handler",
         "pending",
@@ -39,6 +40,7 @@ class Ear:
         self.queue = queue
         self.tenant = tenant
         self.deaf = False  # it waits, and nothing is for it
+        self.barred: tuple[str, ...] = ()  # tenants of whose items none is for it
         self.pending: Topic | None = None  # rung, and not awake yet
         self.unheard: Topic | None = None  # awake, and has not looked yet
         self._bell = bell
@@ -63,12 +65,16 @@ class Ear:
 
     def take(self, topic: Topic) -> bool:
         """Be rung for an item if it can be the waiter's; under the bell's lock, on any thread."""
-        _, queue, tenant = topic
-        mine = self.queue in (None, queue) and self.tenant in (None, tenant)
-        if self.deaf or not mine or self.pending is not None or not self.rouse():
+        if not self.wants(topic) or self.pending is not None or not self.rouse():
             return False
         self.pending = topic
         return True
+
+    def wants(self, topic: Topic) -> bool:
+        """Whether an item of a topic can be the waiter's."""
+        _, queue, tenant = topic
+        asked = self.queue in (None, queue) and self.tenant in (None, tenant)
+        return asked and not self.deaf and tenant not in self.barred
 
     def rouse(self) -> bool:
         """Wake the waiter, from any thread; False when its loop is closed and nobody waits."""
@@ -97,6 +103,7 @@ class WorkBell:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ears: dict[str, dict[Ear, None]] = {}  # by handler, in the order they came
+        self._attending: tuple[Callable[[Topic | None], None], ...] = ()
 
     def listen(self, handler: str, queue: str | None = None, tenant: str | None = None) -> Ear:
         """Hear of items of a handler: of one queue or of any, of one tenant or of all."""
@@ -111,8 +118,24 @@ class WorkBell:
             ear.heard()
             return rung
 
+    def attend(self, told: Callable[[Topic | None], None]) -> Callable[[], None]:
+        """Be told of every item, on any thread, and with None that all look again; how to stop.
+
+        Whoever attends takes no ring from others.
+        """
+        with self._lock:
+            self._attending = (*self._attending, told)
+
+        def stop() -> None:
+            with self._lock:
+                self._attending = tuple(each for each in self._attending if each is not told)
+
+        return stop
+
     def rouse(self) -> None:
         """Wake everybody, though there is nothing new: they look once more."""
+        for told in self._attending:
+            told(None)
         with self._lock:
             for ears in self._ears.values():
                 for ear in ears:
@@ -120,6 +143,11 @@ class WorkBell:
 
     def ring(self, topics: Iterable[Topic]) -> None:
         """There is one more item of each of these topics."""
+        if self._attending:
+            topics = list(topics)
+            for told in self._attending:
+                for topic in topics:
+                    told(topic)
         if not self._ears:
             return
         with self._lock:
@@ -147,11 +175,14 @@ class WorkBell:
                 del self._ears[ear.handler]
         self._pass_on(ear)
 
-    def deafen(self, ear: Ear) -> None:
-        """Nothing is for this waiter; a ring that it was given goes to the next."""
+    def bar(self, ear: Ear, tenants: tuple[str, ...], *, deaf: bool) -> None:
+        """What is not for a waiter, as its last look has shown: such rings go to the next."""
         with self._lock:
-            ear.deaf = True
-        self._pass_on(ear)
+            ear.barred, ear.deaf = tenants, deaf
+            others = [each for each in (ear.pending, ear.unheard) if each and not ear.wants(each)]
+            ear.pending = None if ear.pending in others else ear.pending
+            ear.unheard = None if ear.unheard in others else ear.unheard
+        self.ring(others)
 
     def _pass_on(self, ear: Ear) -> None:
         left = [topic for topic in (ear.pending, ear.unheard) if topic is not None]
@@ -180,8 +211,7 @@ async def long_poll(
         while True:
             polled = await ask()
             bell.ring(polled.reclaimed)
-            if polled.held:
-                bell.deafen(ear)
+            bell.bar(ear, polled.barred, deaf=polled.held)
             later = later or polled.next_ms is not None
             if not later:
                 ear.heard()

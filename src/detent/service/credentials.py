@@ -133,7 +133,7 @@ def create_credential(
         refresh_token=None if new.refresh_token is None else b"",
         description=new.description,
     )
-    _check(stored, internal=safe.internal_urls)
+    _check(stored, safe)
     most = limits.CREDENTIALS_PER_TENANT
     check_room(store, RecordQuery(KIND, tenant=owner, limit=most), "credentials of a tenant")
     stored = structs.replace(stored, **sealed(safe, owner, new.id, new))
@@ -182,7 +182,7 @@ def patch_credential(
         given = {name: getattr(patch, name) for name in plain}
         given = {name: value for name, value in given.items() if value is not UNSET}
         edited = structs.replace(decode(body), **given, **secrets, next_refresh_ms=0)
-        _check(edited, internal=safe.internal_urls)
+        _check(edited, safe)
         return encode(edited)
 
     changed = change(store, record, edit, now_ms, owner_of)
@@ -312,7 +312,7 @@ def _check_secret(name: str, secret: object) -> None:
         )
 
 
-def _check(stored: Stored, *, internal: bool) -> None:
+def _check(stored: Stored, safe: Safe) -> None:
     if not storable(stored.name) or not 0 < len(stored.name) <= limits.NAME_CHARS:
         raise _invalid(f"name must be text of 1 to {limits.NAME_CHARS} characters")
     if stored.kind not in KINDS:
@@ -326,7 +326,7 @@ def _check(stored: Stored, *, internal: bool) -> None:
         raise _invalid(f"description must be text of {limits.DESCRIPTION_CHARS} characters at most")
     check_when("credential.invalid", "expires_at", stored.expires_at)
     if stored.refresh_url is not None:
-        check_url("credential.invalid", "refresh_url", stored.refresh_url, internal=internal)
+        check_url("credential.invalid", "refresh_url", stored.refresh_url, safe)
         if stored.kind == "oauth2" and stored.refresh_token is None:
             raise _invalid("an oauth2 credential with refresh_url needs refresh_token; got none")
 

@@ -122,8 +122,14 @@ class Desk(Protocol):
     def poll_work(self, request: PollRequest, seconds: float) -> Awaitable[Polled]:
         """Claim tasks of external workers; wait for one, but no longer than so many seconds."""
 
+    def rouse(self) -> None:
+        """Who may have which task has changed: let everybody who waits for one look again."""
+
     def work(self, use: Callable[[WorkDoor], T]) -> Awaitable[T]:
         """Keep or report a task of an external worker."""
+
+    def under_way(self) -> dict[Any, list[str]]:
+        """What the servers of this engine are answering now under a caller's key."""
 
     def partition(self, instance: str) -> int:
         """The partition an instance belongs to."""

@@ -21,15 +21,13 @@ from detent.model.ids import SYSTEM
 from detent.model.inputs import EventArrived, encode_input
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
-from detent.ports.own import OwnQuery
 from detent.service.arguments import invalid, shown, storable
 from detent.service.catalogue import definition_row
 from detent.service.reading import check_tenant, read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from detent.model.decision import Verdict
+    from detent.ports.own import EventRow
     from detent.ports.store import InstanceRow, Store
 
 STATUSES = ("pending", "consumed", "expired")
@@ -176,54 +174,34 @@ def list_events(
         raise invalid("status", f"one of {', '.join(STATUSES)}", status)
     if type(limit) is not int or not 0 < limit <= limits.EVENTS_LISTED:
         raise invalid("limit", f"a whole number from 1 to {limits.EVENTS_LISTED}", limit)
-    found = [
-        (correlation, event)
-        for correlation in _correlations(store, tenant)
-        for event in correlation.events
-        if status is None or event.status == status
-    ]
-    found.sort(key=lambda each: (-each[1].at, each[1].id))
-    return [_view(tenant, *each) for each in found[:limit]]
+    kept: dict[str, Correlation | None] = {}
+    found: list[EventView] = []
+    for row in store.events(tenant, status or "", limit):
+        if row.correlator not in kept:
+            kept[row.correlator] = _correlation(store, row)
+        correlation = kept[row.correlator]
+        event = None if correlation is None else correlation.known(row.id)
+        if correlation is not None and event is not None:
+            found.append(_view(tenant, correlation, event))
+    return found
 
 
 def show_event(store: Store, id: str, tenant: str | None) -> EventView:
     """One event; `event.not_found` where this tenant has none of that id."""
     check_tenant(tenant)
-    for row, correlation in _where(store, id, tenant):
-        event = correlation.known(id)
-        if event is not None:
+    row = store.event(id) if storable(id) else None
+    if row is not None and tenant in (None, row.tenant):
+        correlation = _correlation(store, row)
+        event = None if correlation is None else correlation.known(row.id)
+        if correlation is not None and event is not None:
             return _view(row.tenant, correlation, event)
     raise RequestError("event.not_found", f"there is no event {shown(id)}", id=str(id)[:80])
 
 
-def _where(store: Store, id: str, tenant: str | None) -> Iterator[tuple[InstanceRow, Correlation]]:
-    """The correlators an event may be kept by: the one that took it, as long as that is known."""
-    said = store.verdicts([id]).get(id) if storable(id) else None
-    if said is not None and isinstance(said.result, dict) and "correlator" in said.result:
-        row = store.instance(said.result["correlator"])
-        kept = None if row is None else _kept(store, row)
-        if row is not None and kept is not None and tenant in (None, row.tenant):
-            yield row, kept
-        return
-    for row in _rows(store, tenant or ""):
-        kept = _kept(store, row)
-        if kept is not None:
-            yield row, kept
-
-
-def _correlations(store: Store, tenant: str) -> Iterator[Correlation]:
-    for row in _rows(store, tenant):
-        kept = _kept(store, row)
-        if kept is not None:
-            yield kept
-
-
-def _rows(store: Store, tenant: str) -> Iterator[InstanceRow]:
-    """Correlators that keep something: what is kept is forgotten at a due tick."""
-    query = OwnQuery(EVENTS.hash, tenant, limit=1_000)
-    while found := store.own_instances(query):
-        yield from (row for row in found if row.due is not None)
-        query = query._replace(before=found[-1].n)
+def _correlation(store: Store, row: EventRow) -> Correlation | None:
+    """What the correlator of an event keeps."""
+    found = store.instance(row.correlator)
+    return None if found is None else _kept(store, found)
 
 
 def _kept(store: Store, row: InstanceRow) -> Correlation | None:

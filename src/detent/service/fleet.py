@@ -1,133 +1,57 @@
 """What an operator says about workers and their queues: rules, pins, push targets, commands.
 
-They are records of four kinds with one way to make, list, change and remove them. A pin and the
-commands `drain` and `resume` decide at once what a worker is given (`held`); a rule and a push
-target are kept for whoever routes and pushes.
+They are records of four kinds with one way to make, list, change and remove them, and each counts
+from the moment it is written. The writer asks for the rules when it writes a task down; a pin and
+the commands `drain` and `resume` decide what a worker is given (`holds`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from detent.model import limits
 from detent.model.errors import RequestError
-from detent.model.payload import encode_payload
 from detent.ports.records import Record, RecordQuery
-from detent.service.addresses import check_url
-from detent.service.arguments import check_text, shown
+from detent.service.arguments import shown
+from detent.service.fleet_kinds import COMMANDS, Where, WorkerCommand
+from detent.service.holds import drain, resume
 from detent.service.records import change, check_limit, check_room, encode, instant, visible, whose
+from detent.service.vault import Place
 
 if TYPE_CHECKING:
     from detent.ports.store import Store
+    from detent.service.fleet_kinds import Body, Kind
+    from detent.service.vault import Safe
 
 DRAIN, RESUME = "drain", "resume"
-_HOLD = "worker.hold"
 
 
-class RoutingRule(Struct, frozen=True, kw_only=True):
-    """Tasks of a handler belong into a queue; of several rules the highest priority counts."""
+class Hand(NamedTuple):
+    """What a record is written with: the safe, and the instant."""
 
-    handler_name: str
-    queue_name: str
-    tenant_id: str = ""
-    name: str = ""
-    priority: int = 0
-    enabled: bool = True
-
-
-class VersionPin(Struct, frozen=True, kw_only=True):
-    """Tasks of a handler are given to workers of one version only."""
-
-    handler_name: str
-    version: str
-    tenant_id: str = ""
-
-
-class PushTarget(Struct, frozen=True, kw_only=True):
-    """Where tasks of a queue are to be pushed, signed with a credential."""
-
-    queue_name: str
-    url: str
-    tenant_id: str = ""
-    credential_id: str | None = None
-    enabled: bool = True
-
-
-class WorkerCommand(Struct, frozen=True, kw_only=True):
-    """Something a worker is told: `drain` and `resume`, or a word of its own."""
-
-    worker_id: str
-    command: str
-    tenant_id: str = ""
-    payload: Any = None
-    acknowledged: bool = False
-
-
-Body = RoutingRule | VersionPin | PushTarget | WorkerCommand
-
-
-class Kind(NamedTuple):
-    """A kind of record: its body, and the fields by which it is unique or found."""
-
-    name: str
-    shape: type[Any]
-    key: str = ""
-    owner: str = ""
-    check: Callable[[Any], None] = lambda _body: None
-
-
-def _check_texts(body: Any, *names: str) -> None:
-    for name in names:
-        check_text(name, getattr(body, name), limits.NAME_CHARS)
-
-
-def _check_target(body: PushTarget) -> None:
-    _check_texts(body, "queue_name")
-    check_url("request.invalid", "url", body.url)
-
-
-def _check_command(body: WorkerCommand) -> None:
-    _check_texts(body, "worker_id", "command")
-    encode_payload(body.payload, where="payload", limit=limits.CHECKPOINT_BYTES)
-
-
-RULES = Kind(
-    "routing_rule",
-    RoutingRule,
-    owner="handler_name",
-    check=lambda body: _check_texts(body, "handler_name", "queue_name"),
-)
-PINS = Kind(
-    "version_pin",
-    VersionPin,
-    key="handler_name",
-    check=lambda body: _check_texts(body, "handler_name", "version"),
-)
-TARGETS = Kind("push_target", PushTarget, key="queue_name", check=_check_target)
-COMMANDS = Kind("worker_command", WorkerCommand, owner="worker_id", check=_check_command)
+    safe: Safe
+    now_ms: int
 
 
 def create(
-    store: Store, kind: Kind, tenant: str | None, body: Body, id: str, now_ms: int
+    store: Store, kind: Kind, tenant: str | None, body: Body, id: str, hand: Hand
 ) -> dict[str, Any]:
     """Make a record under a fresh id; `record.exists` when there is one for the same thing."""
     owner = whose(tenant, body.tenant_id)
-    kind.check(body)
+    kept = kind.settle(body, Where(_place(kind, owner, id), hand.safe))
     most = limits.FLEET_PER_TENANT
     check_room(store, RecordQuery(kind.name, tenant=owner, limit=most), f"{kind.name}s")
     record = Record(
         kind.name,
         id,
         owner,
-        _stored(body),
-        key=getattr(body, kind.key) if kind.key else None,
-        owner=getattr(body, kind.owner) if kind.owner else None,
-        created_ms=now_ms,
-        updated_ms=now_ms,
+        encode(kept),
+        key=getattr(kept, kind.key) if kind.key else None,
+        owner=kind.owner(owner, kept),
+        created_ms=hand.now_ms,
+        updated_ms=hand.now_ms,
     )
     if not store.insert_record(record):
         present = store.record(kind.name, id)
@@ -138,16 +62,24 @@ def create(
             f"there is a {kind.name} for this {kind.key or 'id'} already; change or delete it",
         )
     if isinstance(body, WorkerCommand):
-        _obey(store, owner, body, now_ms)
+        said_by = owner if tenant or body.tenant_id else None
+        _obey(store, said_by, body, hand.now_ms)
     return _view(kind, record)
 
 
 def listing(
-    store: Store, kind: Kind, tenant: str | None, owner: str | None = None, limit: int = 100
+    store: Store, kind: Kind, tenant: str | None, limit: int = 100, **wanted: str | None
 ) -> list[dict[str, Any]]:
-    """The records of a kind in the order of their making."""
-    query = RecordQuery(kind.name, tenant=tenant, owner=owner, limit=check_limit(limit))
-    return [_view(kind, record) for record in store.records(query)]
+    """The records of a kind in the order of their making; `wanted` are fields and their values."""
+    most = check_limit(limit)
+    fields = {name: value for name, value in wanted.items() if value}
+    query = RecordQuery(kind.name, tenant=tenant, limit=limits.LIST_MOST if fields else most)
+    found: list[dict[str, Any]] = []
+    while len(found) < most and (page := store.records(query)):
+        views = [_view(kind, record) for record in page]
+        found += [view for view in views if all(view.get(k) == v for k, v in fields.items())]
+        query = query._replace(after=page[-1].n)
+    return found[:most]
 
 
 def show(store: Store, kind: Kind, tenant: str | None, id: str) -> dict[str, Any]:
@@ -156,18 +88,20 @@ def show(store: Store, kind: Kind, tenant: str | None, id: str) -> dict[str, Any
 
 
 def replace(
-    store: Store, kind: Kind, tenant: str | None, id: str, body: Body, now_ms: int
+    store: Store, kind: Kind, tenant: str | None, id: str, body: Body, hand: Hand
 ) -> dict[str, Any]:
     """Put another body in place; what makes a record unique stays as it is."""
     record = _find(store, kind, tenant, id)
     whose(record.tenant, body.tenant_id)
-    kind.check(body)
-    if kind.key and getattr(body, kind.key) != record.key:
+    place = _place(kind, record.tenant, id)
+    kept = kind.settle(body, Where(place, hand.safe, _read(kind, record)))
+    if kind.key and getattr(kept, kind.key) != record.key:
         raise RequestError(
             "request.invalid",
             f"{kind.key} of a {kind.name} stays {shown(record.key)}; make another one instead",
         )
-    changed = change(store, record, lambda _body: _stored(body), now_ms)
+    found_by = kind.owner(record.tenant, kept)
+    changed = change(store, record, lambda _body: encode(kept), hand.now_ms, lambda _body: found_by)
     if changed is None:
         raise _unknown(kind, id)
     return _view(kind, changed)
@@ -183,27 +117,17 @@ def acknowledge(store: Store, tenant: str | None, id: str, now_ms: int) -> dict[
     """The worker has heard its command."""
     record = _find(store, COMMANDS, tenant, id)
     heard = msgspec.structs.replace(_read(COMMANDS, record), acknowledged=True)
-    changed = change(store, record, lambda _body: _stored(heard), now_ms)
+    changed = change(store, record, lambda _body: encode(heard), now_ms)
     if changed is None:
         raise _unknown(COMMANDS, id)
     return _view(COMMANDS, changed)
 
 
-def held(store: Store, tenant: str, worker: str, handler: str, version: str | None) -> bool:
-    """Whether a worker is given nothing: it drains, or its handler is pinned to another version."""
-    if store.record_by_key(_HOLD, tenant, worker) is not None:
-        return True
-    pin = store.record_by_key(PINS.name, tenant, handler)
-    return pin is not None and _read(PINS, pin).version != version
-
-
-def _obey(store: Store, tenant: str, body: WorkerCommand, now_ms: int) -> None:
-    known = store.record_by_key(_HOLD, tenant, body.worker_id)
-    if body.command == DRAIN and known is None:
-        id = f"{tenant}\x1f{body.worker_id}"
-        store.insert_record(Record(_HOLD, id, tenant, b"{}", key=body.worker_id, created_ms=now_ms))
-    elif body.command == RESUME and known is not None:
-        store.delete_record(_HOLD, known.id)
+def _obey(store: Store, tenant: str | None, body: WorkerCommand, now_ms: int) -> None:
+    if body.command == DRAIN:
+        drain(store, tenant, body.worker_id, now_ms)
+    elif body.command == RESUME:
+        resume(store, tenant, body.worker_id)
 
 
 def _find(store: Store, kind: Kind, tenant: str | None, id: str) -> Record:
@@ -213,18 +137,18 @@ def _find(store: Store, kind: Kind, tenant: str | None, id: str) -> Record:
     return record
 
 
-def _stored(body: Body) -> bytes:
-    return encode(msgspec.structs.replace(body, tenant_id=""))
+def _place(kind: Kind, tenant: str, id: str) -> Place:
+    return Place(kind.name, tenant, id, "secret")
 
 
 def _read(kind: Kind, record: Record) -> Any:
-    return msgspec.json.decode(record.body, type=kind.shape)
+    return msgspec.json.decode(record.body, type=kind.kept)
 
 
 def _view(kind: Kind, record: Record) -> dict[str, Any]:
     return {
         "id": record.id,
-        **msgspec.structs.asdict(_read(kind, record)),
+        **kind.show(_read(kind, record)),
         "tenant_id": record.tenant,
         "created_at": instant(record.created_ms),
         "updated_at": instant(record.updated_ms),

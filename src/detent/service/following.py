@@ -3,11 +3,13 @@
 A follower remembers how far it has read. It begins with the state in which it finds the instance
 and the outputs there are; from then on it tells each change of state and each output in the order
 of the journal. A look reads a bounded part of the journal, so that following costs the same
-whatever the length of a history and however slow whoever listens is.
+whatever the length of a history and however slow whoever listens is. Who comes back is told what
+came after the last they know: the journal is read from there on, not from its beginning.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
     from detent.kernel.program import Program
     from detent.ports.store import JournalRow, Store
 
+END = "done"
 _OTHER_BLOCKS = ("blocks.injected", "migration.applied")
+
+_BACK_ROWS = 50  # of one look back
+_LAST = 10**limits.PLACE_DIGITS - 1  # the index of no entry: behind all of its row
 
 Place = tuple[int, int]  # seq of a journal row, index of an entry in it
 
@@ -56,12 +62,14 @@ class Follower:
     """Reads on where it stopped; used by one thread at a time."""
 
     def __init__(self, instance: str, tenant: str | None, after: str = "") -> None:
-        """`after` is the id of the last output that is known already."""
+        """`after` is the id of the last output that is known already, or of the end."""
         self.instance = instance
         self.state = ""
         self._tenant = tenant
         self._after = read_place(after) if after else (0, -1)
-        self._seq = 0  # read up to here
+        seq, index = self._after
+        self._from = seq if index == _LAST else max(0, seq - 1)  # up to here is only looked back at
+        self._seq = self._from  # read up to here
         self._began = 0  # what was there at the first look; changes of state before are history
         self._n = 0
         self._program: Program | None = None
@@ -76,6 +84,16 @@ class Follower:
         return self.state
 
     @property
+    def end(self) -> str:
+        """The id of the end: who knows it knows everything that was read."""
+        return f"{END}.{self._seq}"
+
+    @property
+    def known(self) -> bool:
+        """Whether whoever comes back knows how it ended, and that it is over."""
+        return self.ended and self._after >= (self._began, _LAST)
+
+    @property
     def ended(self) -> bool:
         """Whether the instance has ended, as far as it was followed."""
         return self.state in TERMINAL
@@ -84,6 +102,7 @@ class Follower:
         """What is new since the last look, as `show` shows it."""
         shown: list[bytes] = []
         size = 0
+        self._outputs.back = partial(self._before, store)
         rows = store.journal(self._n, self._seq, limits.STREAM_ROWS)
         if rows:
             program = self._program or self._compiled(store)
@@ -110,6 +129,15 @@ class Follower:
             if output is not None and read_place(entry.id) > self._after:
                 yield News(output=output)
 
+    def _before(self, store: Store) -> Iterator[Noted]:
+        """The entries of the rows that are not read, the newest first."""
+        blobs, until = StoredBlobs(store, self.instance), self._from
+        while until > 0:
+            start = max(0, until - _BACK_ROWS)
+            for row in reversed(store.journal(self._n, start, until - start)):
+                yield from reversed(list(noted([row], blobs)))
+            until = start
+
     def _compiled(self, store: Store) -> Program:
         row = find_instance(store, self.instance, self._tenant)
         snapshot = read_snapshot(store, row)
@@ -123,8 +151,12 @@ class Follower:
 
 
 def read_place(id: str) -> Place:
-    """The place of an entry by its id, `<seq>.<index>`; `request.invalid` for anything else."""
-    seq, _, index = id.partition(".")
+    """The place of an entry by its id, `<seq>.<index>`; `request.invalid` for anything else.
+
+    That of an end, `done.<seq>`, is behind everything that was read by then.
+    """
+    first, _, second = id.partition(".")
+    seq, index = (second, str(_LAST)) if first == END else (first, second)
     for part in (seq, index):
         if not part.isascii() or not part.isdecimal() or len(part) > limits.PLACE_DIGITS:
             raise invalid("Last-Event-ID", "the id of an output event", id)

@@ -95,7 +95,8 @@ class Safe(NamedTuple):
     """What secrets are kept with: the vault, if one is configured, and where they may be sent."""
 
     vault: Vault | None = None
-    internal_urls: bool = False  # whether a token may be refreshed at a private address
+    internal_urls: bool = False  # whether secrets may be sent to private addresses
+    internal_hosts: tuple[str, ...] = ()  # those that they may be sent to all the same
 
     def seal(self, secret: str, place: Place) -> bytes:
         """Seal with the vault; `vault.locked` when there is none."""

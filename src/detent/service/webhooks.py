@@ -15,16 +15,16 @@ from msgspec import Struct
 
 from detent.definition.system import WEBHOOK
 from detent.kernel.lifecycle import TERMINAL
-from detent.kernel.webhooks import DISMISS
+from detent.kernel.webhooks import DISMISS, standing, url_mark
 from detent.model import limits
 from detent.model.errors import RequestError
-from detent.ports.own import OwnQuery
+from detent.ports.own import DeliveryQuery, OwnQuery
 from detent.service.arguments import invalid, shown, storable
 from detent.service.reading import check_tenant, snapshot_or_start, timing_of
 from detent.service.sending import command_submission, configure_submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from detent.kernel.recording import Timing
     from detent.model.link import Submission
@@ -92,7 +92,9 @@ class Disabled(Struct, frozen=True, kw_only=True):
 
 def outbox(store: Store, limit: int = 100, tenant: str | None = None) -> list[DeliveryView]:
     """The newest deliveries that have not arrived: parked, or still on their way."""
-    return _listed(store, OwnQuery(WEBHOOK.hash, tenant or "", _UNDELIVERED), None, limit, tenant)
+    _check(limit, tenant)
+    query = OwnQuery(WEBHOOK.hash, tenant or "", _UNDELIVERED, limit=limit)
+    return _views(store, store.own_instances(query))
 
 
 def deliveries(
@@ -102,11 +104,17 @@ def deliveries(
     tenant: str | None = None,
 ) -> list[DeliveryView]:
     """The newest deliveries that pass a filter."""
-    states: tuple[str, ...] = ()
-    if wanted is not None and wanted.delivered:
-        states = ("completed",)
-    query = OwnQuery(WEBHOOK.hash, tenant or "", states)
-    return _listed(store, query, wanted, limit, tenant)
+    _check(limit, tenant)
+    asked = wanted or DeliveryFilter()
+    query = DeliveryQuery(
+        tenant=tenant or "",
+        url=None if asked.url is None else url_mark(asked.url),
+        event_type=asked.event_type,
+        delivered=asked.delivered,
+        error_class=asked.error_class,
+        limit=limit,
+    )
+    return _views(store, store.deliveries(query))
 
 
 def delivery(store: Store, id: str, tenant: str | None = None) -> DeliveryView:
@@ -192,41 +200,16 @@ def _setting(url: str) -> str:
 # reading -----------------------------------------------------------------------------------------
 
 
-def _listed(
-    store: Store,
-    query: OwnQuery,
-    wanted: DeliveryFilter | None,
-    limit: int,
-    tenant: str | None,
-) -> list[DeliveryView]:
+def _check(limit: int, tenant: str | None) -> None:
     check_tenant(tenant)
     if type(limit) is not int or not 0 < limit <= limits.WEBHOOKS_LISTED:
         raise invalid("limit", f"a whole number from 1 to {limits.WEBHOOKS_LISTED}", limit)
-    found: list[DeliveryView] = []
-    for view in _views(store, query._replace(limit=limit if wanted is None else 1_000)):
-        if wanted is None or _passes(wanted, view):
-            found.append(view)
-        if len(found) == limit:
-            break
-    return found
 
 
-def _views(store: Store, query: OwnQuery) -> Iterator[DeliveryView]:
-    timing, left = timing_of(store), limits.WEBHOOKS_SCANNED
-    while left > 0 and (rows := store.own_instances(query)):
-        for row in rows:
-            view = _view(store, row, timing)
-            if view is not None:
-                yield view
-        left -= len(rows)
-        query = query._replace(before=rows[-1].n)
-
-
-def _passes(wanted: DeliveryFilter, view: DeliveryView) -> bool:
-    return all(
-        value is None or value == getattr(view, name)
-        for name, value in msgspec.structs.asdict(wanted).items()
-    )
+def _views(store: Store, rows: Sequence[InstanceRow]) -> list[DeliveryView]:
+    timing = timing_of(store)
+    views = [_view(store, row, timing) for row in rows]
+    return [view for view in views if view is not None]
 
 
 def _find(store: Store, id: str, tenant: str | None) -> InstanceRow:
@@ -248,12 +231,13 @@ def _view(store: Store, row: InstanceRow, timing: Timing) -> DeliveryView | None
         return None
     data, output = snapshot.data, snapshot.outputs.get("deliver")
     result = output if isinstance(output, dict) else {}
-    error, kind, status, due = _trouble(snapshot)
+    delivered, kind = standing(snapshot)
+    error, status, due = _trouble(snapshot)
     if result.get("skipped"):
-        error, kind = result["skipped"], result["error_class"]
+        error = result["skipped"]
     state = _SHOWN.get(row.state, "pending")
     if row.state == "completed":
-        state = "delivered" if result.get("delivered") else "skipped"
+        state = "delivered" if delivered else "skipped"
     return DeliveryView(
         id=row.id,
         tenant=row.tenant,
@@ -262,26 +246,26 @@ def _view(store: Store, row: InstanceRow, timing: Timing) -> DeliveryView | None
         instance_id=data["instance_id"],
         payload={name: data[name] for name in _BODY},
         state=state,
-        delivered=result.get("delivered") is True,
+        delivered=delivered,
         attempts=snapshot.effects_made,
         status=result.get("status", status),
         last_error=error,
-        error_class=kind,
+        error_class=kind or None,
         next_try_ms=None if due is None else timing.ms_of(due),
         created_ms=timing.ms_of(row.created),
         updated_ms=timing.ms_of(row.updated),
     )
 
 
-def _trouble(snapshot: Snapshot) -> tuple[str | None, str | None, int | None, int | None]:
-    """What went wrong last: its text, class and status, and when it is tried again."""
+def _trouble(snapshot: Snapshot) -> tuple[str | None, int | None, int | None]:
+    """What went wrong last: its text and status, and when it is tried again."""
     root = snapshot.root
     frame = root.lanes[0].open if root is not None and root.lanes else None
     if snapshot.error is None:
         wait = None if frame is None else frame.wait
         if wait is None or wait.kind != "retry":
-            return None, None, None, None
-        return wait.name, None, None, wait.due
+            return None, None, None
+        return wait.name, None, wait.due
     details = snapshot.error.get("details")
     known = details if isinstance(details, dict) else {}
-    return snapshot.error.get("message"), known.get("error_class"), known.get("status"), None
+    return snapshot.error.get("message"), known.get("status"), None

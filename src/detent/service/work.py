@@ -28,7 +28,7 @@ from detent.model.payload import clean_text, encode_payload
 from detent.ports.store import NewArrival
 from detent.ports.work import Beat, Claim, Report
 from detent.service.arguments import check_flag, check_text, invalid, listed
-from detent.service.fleet import held
+from detent.service.holds import Asker, barred
 from detent.service.reading import check_tenant
 from detent.service.work_views import Task, find_task, task_of
 
@@ -63,6 +63,7 @@ class Polled(Struct, frozen=True, kw_only=True):
     reclaimed: tuple[Topic, ...] = ()
     held: bool = False  # an operator gives this worker nothing
     left: bool = False  # something was left for the writer to look at
+    barred: tuple[str, ...] = ()  # tenants whose tasks it is not given
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -96,7 +97,8 @@ def poll(
     if type(request.limit) is not int or request.limit < 1:
         raise invalid("limit", "a whole number of at least 1", request.limit)
     tenant, reaped = request.tenant, reap(store, now_ms)
-    if tenant and held(store, tenant, request.worker, request.handler, request.version):
+    held = barred(store, tenant, Asker(request.worker, request.handler, request.version))
+    if held.everybody:
         return Polled(lease_ms=stale_ms, reclaimed=reaped.reclaimed, held=True)
     claim = Claim(
         handler=request.handler,
@@ -107,15 +109,17 @@ def poll(
         queue=request.queue,
         tenant=tenant,
         version=request.version,
+        barred=held.tenants,
     )
     claimed = store.work.claim(claim)
-    _tell_gates(store, claimed.rows, now_ms)
+    tell_gates(store, claimed.rows, now_ms)
     return Polled(
         tasks=tuple(map(task_of, claimed.rows)),
         lease_ms=stale_ms,
         next_ms=claimed.next_ms,
         reclaimed=reaped.reclaimed,
         left=reaped.left or any(row.ticket for row in claimed.rows),
+        barred=held.tenants,
     )
 
 
@@ -209,7 +213,7 @@ def reap(store: Store, now_ms: int) -> Reaped:
         event = "timed_out" if told.kind == "timeout" else "failed"
         report = _failure(store, row, told, now_ms)._replace(event=event, overdue=True)
         failed += work.settle(report) == "settled"
-    back = work.reclaim(silent, now_ms, _held_back(store, silent)) if silent else []
+    back = work.reclaim(silent, now_ms, held_back(store, silent)) if silent else []
     return Reaped(
         reclaimed=tuple((row.handler, row.queue, row.tenant) for row in back if not row.ticket),
         failed=failed,
@@ -218,7 +222,7 @@ def reap(store: Store, now_ms: int) -> Reaped:
     )
 
 
-def _tell_gates(store: Store, rows: Sequence[WorkRow], now_ms: int) -> None:
+def tell_gates(store: Store, rows: Sequence[WorkRow], now_ms: int) -> None:
     """A claim is the beginning of a call: where one was limited, that counts from now on.
 
     If this is lost, what was granted counts until the report instead.
@@ -239,7 +243,7 @@ def _tell_gates(store: Store, rows: Sequence[WorkRow], now_ms: int) -> None:
     store.enqueue(letters, max(0, (now_ms - meta.epoch_ms) // meta.resolution_ms))
 
 
-def _held_back(store: Store, rows: Sequence[WorkRow]) -> dict[str, NewArrival]:
+def held_back(store: Store, rows: Sequence[WorkRow]) -> dict[str, NewArrival]:
     """Limited tasks of silent workers go through the gate before another worker gets them."""
     told: dict[str, NewArrival] = {}
     for row in rows:

@@ -46,7 +46,7 @@ class WorkSecrets:
         failed = False
         while True:
             polled = work.poll(store, request, now_ms, stale_ms)
-            opened = [self._open(store, task, now_ms) for task in polled.tasks]
+            opened = [self.opened(store, task, now_ms) for task in polled.tasks]
             usable = tuple(task for task in opened if task is not None)
             failed = failed or len(usable) < len(opened)
             if usable or not opened:
@@ -67,7 +67,7 @@ class WorkSecrets:
         """A task has ended."""
         self._given.pop(task, None)
 
-    def _open(self, store: Store, task: Task, now_ms: int) -> Task | None:
+    def opened(self, store: Store, task: Task, now_ms: int) -> Task | None:
         """A claimed task with its secrets; one that cannot have them fails here and now."""
         try:
             found = resolve_params(store, self._safe, task.tenant, task.params, self._now_ms())

@@ -24,7 +24,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from detent.model.ids import derived_id
-from detent.runtime.failpoints import NAMES
+from detent.runtime.failpoints import OF_TURNS
 from detent.store.sqlite import open_store
 from detent.testing.auditing import Ending, audit, compare, figures
 from detent.testing.bookkeeper import read_books
@@ -43,7 +43,7 @@ from detent.testing.providers import Providers
 
 KILLS_PER_STORY = 5
 ANYTIME = "anytime"  # the parent kills, whenever
-POINTS = (*NAMES, ANYTIME)
+POINTS = (*OF_TURNS, ANYTIME)
 LIFE_S = 120.0
 
 
@@ -120,7 +120,7 @@ def _start_keeper(books: Path, file: Path) -> subprocess.Popen[bytes]:
 def _live(task: Task, point: str, rng: Random) -> Life:
     """One life of the process, with a failpoint armed."""
     most = 1 if point == "during_recovery" else 8  # a life recovers once
-    armed = f"{point}:{rng.randint(1, most)}" if point in NAMES else ""
+    armed = f"{point}:{rng.randint(1, most)}" if point in OF_TURNS else ""
     env = {**os.environ, "DETENT_FAILPOINT": armed}
     told = json.dumps(msgspec.to_builtins(task))
     lines: list[str] = []

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import types
 import uuid
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -144,6 +145,14 @@ def an_event(owner):
     return {"id": owner.make("/events", body)["event_id"]}
 
 
+def an_artifact(owner):
+    """Bytes as a tool would have brought them."""
+    instance, body = an_instance(owner)["id"], f'"{MARK}"'.encode()
+    digest = hashlib.sha256(body).hexdigest()
+    owner.server.engine._parts.write(lambda store: store.put_blob(instance, digest, body))
+    return {"instance": instance, "digest": digest}
+
+
 def a_rule(owner):
     body = {"handler_name": MARK, "queue_name": "q"}
     return {"id": owner.make("/routing-rules", body)["id"]}
@@ -194,6 +203,7 @@ def a_breaker(owner):
 
 # The first segment of a path, or the first two -> what its parameters name.
 KINDS = {
+    "artifacts": an_artifact,
     "events": an_event,
     "routing-rules": a_rule,
     "workers/version-pins": a_pin,
@@ -218,6 +228,7 @@ KINDS = {
     "tenants": a_breaker,
 }
 VIEWS = {
+    "artifacts": ["/artifacts/{instance}/{digest}"],
     "events": ["/events/{id}"],
     "routing-rules": ["/routing-rules/{id}"],
     "workers/version-pins": ["/workers/version-pins/{id}"],

@@ -123,3 +123,33 @@ def test_tenants_are_apart(server, job):
     assert task["instance_id"] == instance
     foreign = server.get("/workers/tasks", tenant="other", params={"handler_name": job})
     assert foreign.json() == []
+
+
+def test_what_workers_wrote_down_is_among_the_logs_of_the_instance(server, job):
+    says = step("says", "log", params={"message": "begun"})
+    instance = started(
+        server, says, step("a", job), step("ends", "log", params={"message": "over"})
+    )
+    (task,) = polled(server, job)
+    lines = [
+        {"ts": "2000-01-01T00:00:00Z", "level": "warn", "message": "long ago"},
+        {"ts": "9999-01-01T00:00:00+02:00", "message": "in the future"},
+        {"message": "who knows when"},
+    ]
+    assert report(server, task, "complete", output={}, logs=lines).status_code == 200
+    server.settle(instance)
+    found = server.get(f"/instances/{instance}/logs").json()
+    assert [(line["block_id"], line["message"]) for line in found] == [
+        ("a", "long ago"),
+        ("says", "begun"),
+        ("ends", "over"),
+        ("a", "in the future"),
+        ("a", "who knows when"),
+    ]
+    assert found[0] == {
+        "block_id": "a",
+        "ts": "2000-01-01T00:00:00Z",
+        "level": "warn",
+        "message": "long ago",
+    }
+    assert server.get(f"/instances/{instance}/logs", tenant="other").status_code == 404

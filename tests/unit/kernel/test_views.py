@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from detent.kernel.views import audit, outputs, timeline, transitions
+from detent.kernel.places import Places
+from detent.kernel.views import OutputReader, audit, noted, outputs, timeline, transitions
 from detent.model import limits
 from detent.model.inputs import ChildEnded
 from tests.unit.kernel.worlds import World, a_program, a_step
@@ -164,3 +165,19 @@ def test_an_erased_row_is_told_as_erased_and_the_rest_is_shown():
     assert [entry.action for entry in entries if entry.seq == 2] == ["row.erased"]
     assert list(transitions(rows, world.blobs))
     assert [row.block for row in outputs(rows, world.program, world.blobs)] == ["b"]
+
+
+def test_a_reader_that_begins_in_the_middle_looks_back_for_what_was_under_way():
+    world = started(a_step("a"), a_step("b"))
+    world.apply({"x": 1})
+    world.apply({"y": 2})
+    entries = list(noted(world.rows, world.blobs))
+    places = Places(world.program)
+    whole = OutputReader(flat=world.program.flat)
+    told = [(entry, whole.read(entry, places)) for entry in entries]
+    for cut in range(len(entries)):
+        reader = OutputReader(flat=world.program.flat)
+        reader.back = lambda cut=cut: reversed(entries[:cut])
+        for entry, row in told[cut:]:
+            assert reader.read(entry, places) == row, (cut, entry)
+        assert reader._attempts == {}

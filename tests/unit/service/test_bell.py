@@ -139,6 +139,24 @@ def test_a_loop_that_is_gone_is_passed_over():
     asyncio.run(story())
 
 
+def test_who_attends_hears_everything_and_takes_no_ring_from_others():
+    async def story():
+        bell, heard = WorkBell(), []
+        stop = bell.attend(heard.append)
+        task = asyncio.create_task(woken(bell))
+        await until(lambda: bell.waiting() == 1)
+        bell.ring(iter([CHARGE, ("mail", "q", "acme")]))
+        assert await task
+        bell.rouse()
+        assert heard == [CHARGE, ("mail", "q", "acme"), None]
+        stop()
+        bell.ring([CHARGE])
+        bell.rouse()
+        assert len(heard) == 3
+
+    asyncio.run(story())
+
+
 class Answers:
     """What the store says, one answer a poll; the last one stays."""
 
@@ -230,6 +248,42 @@ def test_a_worker_that_is_held_waits_its_time_out_and_takes_no_ring_from_others(
         await asyncio.sleep(0)
         assert drained.asked == 2
         held.cancel()
+
+    asyncio.run(story())
+
+
+def test_a_worker_of_all_tenants_takes_no_ring_of_one_that_bars_it():
+    async def story():
+        bell = WorkBell()
+        barred = Answers(NOTHING, Polled(barred=("acme",)), Polled(barred=("acme",)), FOUND)
+        some = asyncio.create_task(long_poll(bell, REQUEST, barred, PATIENCE_S, lambda: 0))
+        await until(lambda: barred.asked == 1)
+        ask = Answers(NOTHING, FOUND)
+        other = asyncio.create_task(long_poll(bell, REQUEST, ask, PATIENCE_S, lambda: 0))
+        await until(lambda: ask.asked == 1)
+        bell.ring([CHARGE])  # the first one waits longest, and learns at its look that it is barred
+        assert await other == FOUND
+        assert barred.asked == 2
+        bell.ring([CHARGE])
+        await asyncio.sleep(0)
+        assert barred.asked == 2
+        bell.ring([("charge", "", "beta")])
+        await until(lambda: barred.asked == 3)
+        bell.rouse()
+        assert await some == FOUND
+
+    asyncio.run(story())
+
+
+def test_who_was_held_hears_again_once_a_look_shows_that_it_is_not():
+    async def story():
+        bell, ask = WorkBell(), Answers(Polled(held=True), NOTHING, FOUND)
+        task = asyncio.create_task(long_poll(bell, REQUEST, ask, PATIENCE_S, lambda: 0))
+        await until(lambda: ask.asked == 1)
+        bell.rouse()
+        await until(lambda: ask.asked == 2)
+        bell.ring([CHARGE])
+        assert await task == FOUND
 
     asyncio.run(story())
 

@@ -175,7 +175,7 @@ def test_a_store_that_lost_its_own_row_is_refused(path):
 
 
 def test_damage_inside_is_found_by_the_check(path):
-    a_store(path, commits=40)
+    a_store(path, commits=160)
     body = bytearray(path.read_bytes())
     page = 4_096
     for number in range(len(body) // page * 2 // 3, len(body) // page):

@@ -9,7 +9,7 @@ from detent.handlers.declare import Declaration
 from detent.handlers.network.http_request import http_request
 from detent.handlers.network.llm_call import llm_call
 from detent.handlers.network.outside import Deltas, Outside
-from detent.handlers.network.posting import Posting
+from detent.handlers.network.posting import NotSentError, Posting
 from detent.handlers.network.settings import NetworkSettings
 from detent.handlers.network.tool_call import tool_call
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from detent.handlers.context import HandlerContext
     from detent.handlers.registry import Registry
 
-__all__ = ["Deltas", "NetworkSettings", "Outside", "Posting", "register_network"]
+__all__ = [
+    "Deltas",
+    "NetworkSettings",
+    "NotSentError",
+    "Outside",
+    "Posting",
+    "register_network",
+]
 
 _Perform = Callable[[Outside, "HandlerContext", dict[str, Any]], Coroutine[Any, Any, Any]]
 

@@ -28,7 +28,7 @@ from detent.handlers.network.connect import Dial, PinnedBackend, dial, pin_of
 from detent.handlers.network.guard import Guard, Resolver, system_resolver
 from detent.handlers.network.headers import harmless
 from detent.handlers.network.settings import NetworkSettings
-from detent.handlers.network.targets import Target, next_url, read_target, refused
+from detent.handlers.network.targets import Target, Unsent, next_url, read_target, refused
 from detent.model import limits
 
 _MOVED: Final = (301, 302, 303, 307, 308)
@@ -212,7 +212,8 @@ def _told(call: Call) -> Iterator[None]:
     try:
         yield
     except (TimeoutError, httpcore2.TimeoutException) as error:
-        raise Failed(_late(call, error), code="network.timeout") from None
+        kind = Unsent if isinstance(error, httpcore2.ConnectTimeout) else Failed
+        raise kind(_late(call, error), code="network.timeout") from None
     except httpcore2.LocalProtocolError:
         text = f"the request to {_place(call)} cannot be sent as HTTP/1.1"
         raise Failed(text, retryable=False, code="network.protocol") from None
@@ -221,7 +222,8 @@ def _told(call: Call) -> Iterator[None]:
         raise Failed(text, code="network.protocol") from None
     except (httpcore2.NetworkError, OSError) as error:
         text = f"no connection to {_place(call)}, or it broke: {_reason(error)}"
-        raise Failed(text, code="network.unreachable") from None
+        kind = Unsent if isinstance(error, httpcore2.ConnectError) else Failed
+        raise kind(text, code="network.unreachable") from None
 
 
 def _late(call: Call, error: Exception) -> str:

@@ -12,10 +12,9 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from detent.handlers.answers import Failed
 from detent.handlers.network.addresses import INTERNAL, PUBLIC, Address, kind_of, read_address
 from detent.handlers.network.settings import Allowed, NetworkSettings
-from detent.handlers.network.targets import Target, refused
+from detent.handlers.network.targets import Target, Unsent, refused
 
 _CURE: Final = "if it may be called, add it to allowed_internal_hosts"
 
@@ -76,12 +75,12 @@ class Guard:
                 found = await self._resolve(target.host, target.port)
         except TimeoutError:
             text = f"the name server did not answer for {target.host} in time"
-            raise Failed(text, code="network.timeout") from None
+            raise Unsent(text, code="network.timeout") from None
         except (OSError, UnicodeError):
             found = ()
         if not found:
             text = f"the host {target.host} has no address; check the name"
-            raise Failed(text, code="network.unreachable") from None
+            raise Unsent(text, code="network.unreachable") from None
         return found
 
     def _check_name(self, target: Target, *, trusted: bool) -> None:

@@ -18,6 +18,7 @@ from detent.handlers.network.settings import Allowed, NetworkSettings
 from detent.model import limits
 
 if TYPE_CHECKING:
+    from detent.handlers.artifacts import Artifacts
     from detent.handlers.network.client import GuardedClient, Reply
     from detent.handlers.network.secrets import Secrets
 
@@ -39,13 +40,18 @@ class Outside:
         settings: NetworkSettings,
         *,
         deltas: Deltas | None = None,
+        artifacts: Artifacts | None = None,
         environment: Mapping[str, str] | None = None,
         client: Callable[[], GuardedClient] | None = None,
     ) -> None:
-        """`deltas` is told text as it comes; `environment` is where API keys are looked up."""
+        """`deltas` is told text as it comes; `environment` is where API keys are looked up.
+
+        Without `artifacts` no bytes are kept.
+        """
         Allowed(settings.allowed_hosts)  # refused when the engine opens, not at the first call
         self.settings = settings
         self.deltas = deltas or _nobody
+        self.artifacts = artifacts
         self._environment = environment
         self._make = client
 

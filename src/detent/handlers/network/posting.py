@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from detent.handlers.answers import Failed
+from detent.handlers.network.targets import Unsent
 from detent.model import limits
 from detent.model.errors import RequestError
 
 if TYPE_CHECKING:
+    from detent.handlers.network.client import Reply
     from detent.handlers.network.outside import Outside
 
 _MOVED = range(300, 400)
+
+
+class NotSentError(ConnectionError):
+    """There was no connection: whoever was to get the message has nothing of it."""
 
 
 class Posting:
@@ -29,6 +35,13 @@ class Posting:
         self, url: str, headers: Mapping[str, str], body: bytes, timeout_ms: int
     ) -> tuple[int, Mapping[str, str], str]:
         """The status, the headers and the beginning of the body of the answer."""
+        reply = await self.send(url, headers, body, timeout_ms)
+        return reply.status, reply.headers, reply.text()[: limits.FAILURE_BODY_CHARS]
+
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, timeout_ms: int
+    ) -> Reply:
+        """The whole answer."""
         from detent.handlers.network.client import Call
 
         call = Call(
@@ -41,6 +54,8 @@ class Posting:
         )
         try:
             reply = await self._outside.client.fetch(call)
+        except Unsent as failure:
+            raise NotSentError(failure.message) from None
         except Failed as failure:
             if failure.retryable:
                 raise ConnectionError(failure.message) from None
@@ -48,4 +63,4 @@ class Posting:
         if reply.status in _MOVED:
             text = f"the receiver redirects with status {reply.status}; name the URL it moved to"
             raise RequestError("network.refused", text)
-        return reply.status, reply.headers, reply.text()[: limits.FAILURE_BODY_CHARS]
+        return reply

@@ -91,6 +91,10 @@ def next_url(url: str, location: str) -> str:
         raise refused("it was redirected to a url that cannot be read") from None
 
 
+class Unsent(Failed):
+    """No connection came about: nothing of the request has left."""
+
+
 def refused(problem: str) -> Failed:
     """The failure of a call that must not be made."""
     return Failed(problem, retryable=False, code="network.refused")

@@ -1,13 +1,20 @@
-"""`tool_call`: a tool behind a URL, called with its name and arguments, answering in JSON."""
+"""`tool_call`: a tool behind a URL, called with its name and arguments, answering in JSON.
+
+Or with bytes: `body_artifact` sends what an earlier step has brought, and `response_as: "artifact"`
+keeps what this one brings. They are kept before the outcome is told, so a reference never leads
+nowhere; after a crash in between the tool is called again, and keeps what it says then.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from detent.handlers.answers import Failed
+from detent.handlers.artifacts import artifact_of
 from detent.handlers.network.headers import checked_headers, secret_values
 from detent.handlers.network.http_request import checked_method
 from detent.handlers.network.outside import (
@@ -19,6 +26,8 @@ from detent.handlers.network.outside import (
 )
 from detent.handlers.network.secrets import Secrets
 from detent.handlers.network.targets import read_target
+from detent.handlers.network.uploads import Upload, parcel_of
+from detent.handlers.secrets import GIVEN, hide_bytes
 from detent.model import limits
 
 if TYPE_CHECKING:
@@ -37,7 +46,9 @@ class Params(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     method: str = "POST"
     headers: dict[str, Any] = {}
     timeout_ms: int = 30_000
-    response_as: Literal["json", "text"] = "json"
+    response_as: Literal["json", "text", "artifact"] = "json"
+    body_artifact: Any = None
+    upload: Upload | None = None
 
 
 async def tool_call(outside: Outside, ctx: HandlerContext, given: dict[str, Any]) -> Any:
@@ -45,8 +56,7 @@ async def tool_call(outside: Outside, ctx: HandlerContext, given: dict[str, Any]
     params = read_params(given, Params, "tool_call")
     target = read_target(params.url)
     method = checked_method(params.method, METHODS)
-    if method == "GET" and params.arguments:
-        raise wrong("a GET request has no body to carry arguments; use POST, or put them in url")
+    _check_body(params, method)
     headers = checked_headers(params.headers)
     timeout_ms = checked_timeout_ms("timeout_ms", params.timeout_ms)
     if ctx.dry_run:
@@ -60,12 +70,17 @@ async def tool_call(outside: Outside, ctx: HandlerContext, given: dict[str, Any]
         }
     from detent.handlers.network.client import Call
 
-    headers.setdefault("accept", "application/json")
+    if params.response_as != "artifact":
+        headers.setdefault("accept", "application/json")
     body = None
-    if method != "GET":
+    if params.body_artifact is not None:
+        parcel = await parcel_of(outside, ctx, params.body_artifact, params.upload)
+        headers["content-type"], body = parcel.content_type, parcel.body
+    elif method != "GET":
         headers.setdefault("content-type", "application/json")
-        headers.setdefault("idempotency-key", ctx.key)
         body = _request(params, ctx)
+    if method != "GET":
+        headers.setdefault("idempotency-key", ctx.key)
     secrets = Secrets(secret_values(headers))
     reply = await outside.client.fetch(
         Call(
@@ -77,8 +92,33 @@ async def tool_call(outside: Outside, ctx: HandlerContext, given: dict[str, Any]
         )
     )
     check_status(reply, secrets, target.place)
+    if params.response_as == "artifact":
+        hidden = hide_bytes(reply.body, (*secret_values(headers), *GIVEN.get()))
+        kept = await _kept(outside, ctx, hidden, reply.headers.get("content-type", ""))
+        return {"tool_name": params.tool_name, "artifact": kept, "status": reply.status}
     result = secrets.hide_in(_result(reply, params, secrets))
     return {"tool_name": params.tool_name, "result": result, "status": reply.status}
+
+
+def _check_body(params: Params, method: str) -> None:
+    """Refuse what would not be sent."""
+    if method == "GET" and (params.arguments or params.body_artifact is not None):
+        raise wrong("a GET request has no body to carry arguments; use POST, or put them in url")
+    if params.body_artifact is not None and params.arguments:
+        raise wrong("body_artifact is the whole body; put arguments in url or headers")
+    if params.upload is not None and params.body_artifact is None:
+        raise wrong("upload says how body_artifact is sent, and there is none")
+
+
+async def _kept(
+    outside: Outside, ctx: HandlerContext, body: bytes, content_type: str
+) -> dict[str, Any]:
+    """Keep bytes beside the instance; their reference."""
+    if outside.artifacts is None:
+        raise wrong("this engine keeps no artifacts; take the answer as json or text")
+    made = artifact_of(ctx.instance_id, body, content_type)
+    await asyncio.to_thread(outside.artifacts.keep, ctx.instance_id, made.id, body)
+    return msgspec.structs.asdict(made)
 
 
 def _request(params: Params, ctx: HandlerContext) -> bytes:

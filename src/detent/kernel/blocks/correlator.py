@@ -18,13 +18,14 @@ from detent.kernel.correlation import (
     next_sweep,
     read_correlation,
     register,
+    standings,
     sweep,
     take_satisfied,
 )
 from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.kernel.walk import WAIT
-from detent.model.decision import Message, Verdict
+from detent.model.decision import EventStanding, Message, Verdict
 from detent.model.errors import RequestError
 from detent.model.inputs import (
     EventArrived,
@@ -53,10 +54,11 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
     if frame is run.woken:
         run.woken = None
         correlation = read_correlation(run.snapshot.kv)
+        before = standings(correlation)
         for event in sweep(correlation, run.now_ms()):
             run.note("event.expired", path, {"event": event.id, "name": event.name})
         run.wait(frame, path, "service", None, "events")
-        _keep(run, frame, correlation)
+        _keep(run, frame, correlation, before)
     return WAIT
 
 
@@ -71,6 +73,7 @@ def take(run: Run, told: Told, index: int) -> None:
         return
     path = run.program.nodes[frame.b].id
     correlation = read_correlation(run.snapshot.kv)
+    before = standings(correlation)
     try:
         match told:
             case EventArrived():
@@ -85,7 +88,7 @@ def take(run: Run, told: Told, index: int) -> None:
         return
     for ready in take_satisfied(correlation):
         _match(run, correlation, ready, path)
-    _keep(run, frame, correlation)
+    _keep(run, frame, correlation, before)
 
 
 def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
@@ -175,8 +178,15 @@ def _send(run: Run, wait: Registered, events: tuple[object, ...], error: str = "
     run.messages.append(Message(id=told.id, to=wait.instance, body=encode_input(told)))
 
 
-def _keep(run: Run, frame: Frame, correlation: Correlation) -> None:
+def _keep(
+    run: Run, frame: Frame, correlation: Correlation, before: dict[str, tuple[str, int]]
+) -> None:
+    """Keep what is there now, and tell lists what has changed since `before`."""
     run.snapshot.kv = kept_correlation(correlation)
+    after = standings(correlation)
+    changed = [(id, *now) for id, now in after.items() if before.get(id) != now]
+    gone = [(id, "", at) for id, (_status, at) in before.items() if id not in after]
+    run.events += [EventStanding(*each) for each in (*changed, *gone)]
     due = next_sweep(correlation, run.now_ms())
     if frame.wait is not None:
         frame.wait.due = None if due is None else run.at_ms(due)

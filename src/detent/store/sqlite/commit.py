@@ -17,11 +17,13 @@ import apsw
 from detent.model.errors import invariant
 from detent.ports.store import Committed
 from detent.store.sqlite.births import INSERT_INSTANCES, Numbers, insert_missing, label
+from detent.store.sqlite.blobs import INSERT_BLOB
 from detent.store.sqlite.conflicts import Contradicted, conflict, fenced
 from detent.store.sqlite.failures import extended_code
 from detent.store.sqlite.flights import delete_flights, insert_marks, insert_tombstones
 from detent.store.sqlite.gates import write_gates
 from detent.store.sqlite.inbox import insert_arrivals, take_arrivals, taken_rows
+from detent.store.sqlite.own_lists import write_lists
 from detent.store.sqlite.statements import ManyRows, transaction
 from detent.store.sqlite.work_rows import write_work
 
@@ -73,7 +75,6 @@ ON CONFLICT(effect) DO UPDATE SET state = excluded.state, next_try = excluded.ne
     reason = excluded.reason
 """
 _DELETE_DOUBT = "DELETE FROM doubt WHERE effect = ?"
-_INSERT_BLOB = "INSERT INTO blob(inst, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_SEAL = "INSERT INTO seal(n, tick, roots, digest, signature) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -218,11 +219,13 @@ def _effect_rows(connection: apsw.Connection, commit: Commit) -> list[str]:
         raise Contradicted("flight", overtaken)
     _write_doubts(connection, commit.doubts, commit.tick)
     for blob in commit.blobs:
-        connection.execute(_INSERT_BLOB, blob)
+        connection.execute(INSERT_BLOB, blob)
     if commit.gate_rows or commit.gate_dues:
         write_gates(connection, commit.gate_rows, commit.gate_dues)
     if commit.work or commit.called_off:
         write_work(connection, commit)
+    if commit.events or commit.deliveries:
+        write_lists(connection, commit.events, commit.deliveries)
     if commit.seal is not None:
         connection.execute(_INSERT_SEAL, commit.seal)
     return marked

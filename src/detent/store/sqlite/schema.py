@@ -13,6 +13,7 @@ from detent.kernel.chain import GENESIS
 from detent.model.errors import StoreError
 from detent.ports.store import Meta
 from detent.store.sqlite.catalogue import give_ids
+from detent.store.sqlite.own_backfill import list_present
 from detent.store.sqlite.statements import ManyRows, row_of, transaction
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x44746E74  # "Dtnt"
 
 _WITH_IDS = 5  # the migration since which definitions have ids
+_WITH_LISTS = 11  # the one since which events and deliveries are listed beside
 
 _INSERT_STORE = (
     "INSERT INTO store(one, store_id, epoch_ms, resolution_ms, clock, partitions) "
@@ -88,6 +90,8 @@ def migrate(connection: apsw.Connection, scripts: list[str], create: NewStore | 
             connection.execute(script)
         if version < _WITH_IDS <= len(scripts):
             give_ids(connection)
+        if version < _WITH_LISTS <= len(scripts) and not empty:
+            list_present(connection)
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         if empty and create is not None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

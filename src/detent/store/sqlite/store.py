@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from detent.store.sqlite import blobs as blob_rows
 from detent.store.sqlite import (
     catalogue,
     gates,
     inbox,
     listing,
     own,
+    own_lists,
     ownership,
     readiness,
     views,
@@ -272,6 +274,9 @@ class SqliteStore:
     instance = _handed(views.instance)
     instances = _handed(views.instances)
     own_instances = _handed(own.own_instances)
+    events = _handed(own_lists.events)
+    event = _handed(own_lists.event)
+    deliveries = _handed(own_lists.deliveries)
     recent_instances = _handed(listing.recent_instances)
     waiting_start = _handed(listing.waiting_start)
     count_states = _handed(views.count_states)
@@ -282,7 +287,8 @@ class SqliteStore:
     turns = _handed(views.turns)
     seals = _handed(views.seals)
     doubts = _handed(views.doubts)
-    blobs = _handed(views.blobs)
+    blobs = _handed(blob_rows.blobs)
+    put_blob = _handed(blob_rows.put_blob)
     check = _handed(views.check)
     statistics = _handed(views.statistics)
 

@@ -1,4 +1,4 @@
-"""What people and proofs read: instances, journal, turns, seals, doubts, blobs, the file."""
+"""What people and proofs read: instances, journal, turns, seals, doubts, the file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from detent.ports.store import DoubtRow, InstanceRow, JournalRow, Seal, TurnRow
 from detent.store.sqlite.statements import row_of, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from detent.ports.store import Page
 
 _STATES = ("scheduled", "running", "waiting", "paused", "completed", "failed", "cancelled")
@@ -38,7 +36,6 @@ WHERE (?1 = '' OR i.tenant = ?1) AND (?2 = '' OR d.inst = ?2)
 ORDER BY d.since, d.effect LIMIT ?3
 """
 _BUSY = InstanceRow._fields.index("busy")
-_BLOB = "SELECT body FROM blob WHERE inst = ? AND digest = ?"
 _FIGURES = {
     "total_changes": "SELECT total_changes()",  # rows this connection has written
     "instances": "SELECT coalesce(max(n), 0) FROM instance",
@@ -157,18 +154,6 @@ def doubts(
     """Effects in doubt, the oldest first; empty arguments do not filter."""
     rows = rows_of(connection, _DOUBTS, (tenant, instance_id, limit))
     return [DoubtRow._make(row) for row in rows]
-
-
-def blobs(
-    connection: apsw.Connection, instance_id: str, digests: Sequence[str]
-) -> dict[str, bytes]:
-    """The bodies there are, by digest."""
-    found: dict[str, bytes] = {}
-    for digest in digests:
-        row = row_of(connection, _BLOB, (instance_id, digest))
-        if row is not None:
-            found[digest] = row[0]
-    return found
 
 
 def check(connection: apsw.Connection) -> list[str]:

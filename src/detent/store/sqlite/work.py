@@ -6,6 +6,7 @@ now and then: idle workers must not cost the disk.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from detent.model import limits
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import apsw
 
     from detent.ports.store import NewArrival
-    from detent.ports.work import Beat, Report, WorkQuery, WorkRow
+    from detent.ports.work import Beat, GivenBack, PushClaim, Report, WorkQuery, WorkRow
     from detent.store.sqlite.wake import Waker
 
 _CLAIM = f"""
@@ -43,9 +44,22 @@ WHERE {_HELD} AND (NOT ? OR lease_ms <= ?)
 _CALLED_OFF = """
 SELECT 1 FROM work_item WHERE id = ? AND state = 'cancelled' AND worker = ? AND claim_epoch = ?
 """
+_GIVE_BACK = f"""
+UPDATE work_item SET state = 'pending', worker = NULL, claimed_ms = NULL, heartbeat_ms = NULL,
+    lease_ms = NULL, deadline_ms = NULL, pushes = pushes + 1, push_ms = ?,
+    available_ms = coalesce(?, available_ms)
+WHERE {_HELD}
+"""
+_PUSHED = "max(available_ms, push_ms)"  # as the index has it
+_PENDING_PUSHES = """
+SELECT n FROM work_item INDEXED BY work_push
+WHERE state = 'pending' AND queue <> '' AND tenant = ? AND queue = ?
+    AND handler NOT IN (SELECT value FROM json_each(?))
+"""
 _RECLAIM = """
 UPDATE work_item SET state = 'pending', worker = NULL, claimed_ms = NULL, heartbeat_ms = NULL,
-    lease_ms = NULL, deadline_ms = NULL, lost = lost + 1, available_ms = coalesce(?, available_ms)
+    lease_ms = NULL, deadline_ms = NULL, lost = lost + 1, pushes = 0, push_ms = 0,
+    available_ms = coalesce(?, available_ms)
 WHERE id = ? AND state = 'claimed' AND claim_epoch = ? AND lease_ms <= ?
 """
 _OVERDUE = f"""
@@ -99,14 +113,46 @@ class SqliteWork:
                     _see(connection, claim)
             if given:
                 return Claimed(given, None)
-        later = f"{chosen} AND available_ms > ? ORDER BY available_ms, n LIMIT 1"
-        first = row_of(
-            connection, later.replace("SELECT n", "SELECT available_ms"), (*values, claim.now_ms)
-        )
-        next_ms = HELD_MS if first is None else first[0]
-        return Claimed([], next_ms if next_ms < HELD_MS else None)
+        return Claimed([], self._first(chosen, values, "available_ms", claim.now_ms))
 
-    def _give(self, n: int, claim: Claim) -> WorkRow:
+    @translated
+    def claim_pushes(self, claim: PushClaim) -> Claimed:
+        """Give pending items of a queue to who pushes them; when the next one may be pushed."""
+        connection = self._connection
+        values = (claim.tenant, claim.queue, json.dumps(claim.barred))
+        now = f"{_PENDING_PUSHES} AND {_PUSHED} <= ? ORDER BY {_PUSHED}, n LIMIT ?"
+        given: list[WorkRow] = []
+        if claim.limit and rows_of(connection, now, (*values, claim.now_ms, 1)):
+            with transaction(connection):
+                found = rows_of(connection, now, (*values, claim.now_ms, claim.limit))
+                given = [self._give(n, claim) for (n,) in found]
+        return Claimed(given, self._first(_PENDING_PUSHES, values, _PUSHED, claim.now_ms))
+
+    @translated
+    def give_back(self, given: GivenBack) -> bool:
+        """Put an item back to pending, and say in its history why."""
+        connection = self._connection
+        until = None if given.told is None else HELD_MS
+        held = (given.push_ms, until, given.id, given.worker, given.epoch)
+        wakes: list[str] = []
+        with transaction(connection):
+            if not change(connection, _GIVE_BACK, held):
+                return False
+            line = (given.id, given.epoch, given.worker, "push_failed", given.reason, given.now_ms)
+            add_event(connection, line)
+            wakes = [] if given.told is None else leave(connection, given.told)
+        self._waker.wake(wakes)
+        return True
+
+    def _first(self, chosen: str, values: tuple[Any, ...], when: str, now_ms: int) -> int | None:
+        """When the first of the chosen items can be had, of those that cannot be yet."""
+        asked = chosen.replace("SELECT n", f"SELECT {when}")
+        later = f"{asked} AND {when} > ? ORDER BY {when}, n LIMIT 1"
+        found = row_of(self._connection, later, (*values, now_ms))
+        first: int = HELD_MS if found is None else found[0]
+        return first if first < HELD_MS else None
+
+    def _give(self, n: int, claim: Claim | PushClaim) -> WorkRow:
         now, until = claim.now_ms, claim.now_ms + claim.stale_ms
         values = (claim.worker, now, now, now, until, now, until, n)
         (given,) = rows([row_of(self._connection, _CLAIM, values)])
@@ -262,6 +308,9 @@ def _pending(claim: Claim) -> tuple[str, tuple[Any, ...]]:
         values.append(claim.queue)
     if claim.tenant is None:
         index += "_all"
+        if claim.barred:
+            where += " AND tenant NOT IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(claim.barred))
     else:
         where += " AND tenant = ?"
         values.append(claim.tenant)

@@ -52,6 +52,9 @@ _DELETE_WORKERS = "DELETE FROM worker WHERE seen_ms < ?"
 def write_work(connection: apsw.Connection, commit: Commit) -> None:
     """Insert a turn's new items and cancel those it calls off, inside its transaction."""
     _insert(connection, commit.work)
+    for item in commit.work:
+        if item.routed:
+            add_event(connection, (item.id, 0, None, "routed", item.routed, commit.wall_ms))
     for id, epoch, worker in sorted(set(_OPEN.fetch(connection, commit.called_off))):
         connection.execute(_CALL_OFF, (commit.wall_ms, id))
         add_event(connection, (id, epoch, worker, "cancelled", "", commit.wall_ms))

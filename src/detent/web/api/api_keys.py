@@ -27,7 +27,8 @@ async def create(call: Call, body: NewApiKey) -> Response:
     tenant = call.owner(body.tenant_id) if body.tenant_id else call.tenant or ""
     new = replace(body, tenant_id=tenant, expires_at=utc(body.expires_at))
     now_ms = call.desk.wall_ms()
-    made = await call.desk.write(lambda store: service.create_api_key(store, new, now_ms))
+    number = call.fresh_id().replace("-", "") if call.id_seed else ""
+    made = await call.desk.write(lambda store: service.create_api_key(store, new, now_ms, number))
     return json_reply(made, 201)
 
 

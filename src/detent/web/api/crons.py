@@ -117,9 +117,14 @@ async def create(call: Call, body: NewCron) -> Response:
     target = known.definition.name if body.follow else known.definition
     place = {"tenant": tenant, "namespace": known.row.namespace}
     options = _said(body)
-    made = await call.desk.verb(
-        lambda verbs: verbs.crons.create(target, body.cron_expr, id=id, **place, **options)
-    )
+    try:
+        made = await call.desk.verb(
+            lambda verbs: verbs.crons.create(target, body.cron_expr, id=id, **place, **options)
+        )
+    except RequestError as error:
+        if error.code != "cron.exists" or body.id is not None:
+            raise
+        made = await call.desk.look(lambda store: show_cron(store, id, tenant))  # it came before
     return json_reply(CronMade(made.id, instant(made.next_fire_ms)), 201)
 
 

@@ -8,7 +8,8 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from detent.service import fleet as service
-from detent.service.fleet import COMMANDS, PINS, RULES, TARGETS, Kind, WorkerCommand
+from detent.service.fleet import Hand
+from detent.service.fleet_kinds import COMMANDS, PINS, RULES, TARGETS, Kind, WorkerCommand
 from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, json_reply
 from detent.web.api.routes import Table
@@ -17,9 +18,11 @@ table = Table("fleet")
 
 
 class FleetQuery(Struct):
-    """Which records to list."""
+    """Which records to list; a name that a kind has no field for finds none of it."""
 
     tenant_id: str | None = None
+    handler_name: str | None = None
+    queue_name: str | None = None
     limit: int = 100
 
 
@@ -38,20 +41,26 @@ def declare(path: str, kind: Kind, one: str) -> None:
         return await _create(call, kind, body)
 
     async def listing(call: Call) -> Response:
-        tenant, limit = call.scope(call.query.tenant_id), call.query.limit
-        return json_reply(
-            await call.desk.look(lambda s: service.listing(s, kind, tenant, limit=limit))
+        asked: FleetQuery = call.query
+        tenant, handler, queue = call.scope(asked.tenant_id), asked.handler_name, asked.queue_name
+        found = await call.desk.look(
+            lambda s: service.listing(
+                s, kind, tenant, asked.limit, handler_name=handler, queue_name=queue
+            )
         )
+        return json_reply(found)
 
     async def show(call: Call) -> Response:
         id = call.path["id"]
         return json_reply(await call.desk.look(lambda s: service.show(s, kind, call.tenant, id)))
 
     async def change(call: Call, body: Any) -> Response:
-        id, now_ms = call.path["id"], call.desk.wall_ms()
-        return json_reply(
-            await call.desk.write(lambda s: service.replace(s, kind, call.tenant, id, body, now_ms))
+        id, hand = call.path["id"], _hand(call)
+        changed = await call.desk.write(
+            lambda s: service.replace(s, kind, call.tenant, id, body, hand)
         )
+        call.desk.rouse()
+        return json_reply(changed)
 
     async def remove(call: Call) -> Response:
         return await _remove(call, kind)
@@ -93,7 +102,7 @@ async def commands(call: Call) -> Response:
     tenant = call.scope(asked.tenant_id)
     return json_reply(
         await call.desk.look(
-            lambda s: service.listing(s, COMMANDS, tenant, asked.worker_id, asked.limit)
+            lambda s: service.listing(s, COMMANDS, tenant, asked.limit, worker_id=asked.worker_id)
         )
     )
 
@@ -114,11 +123,17 @@ async def forget(call: Call) -> Response:
 
 
 async def _create(call: Call, kind: Kind, body: Any) -> Response:
-    id, now_ms = call.fresh_id(), call.desk.wall_ms()
-    made = await call.desk.write(lambda s: service.create(s, kind, call.tenant, body, id, now_ms))
+    id, hand = call.fresh_id(), _hand(call)
+    made = await call.desk.write(lambda s: service.create(s, kind, call.tenant, body, id, hand))
+    call.desk.rouse()
     return json_reply(made, 201)
+
+
+def _hand(call: Call) -> Hand:
+    return Hand(call.desk.safe(), call.desk.wall_ms())
 
 
 async def _remove(call: Call, kind: Kind) -> Response:
     await call.desk.write(lambda s: service.delete(s, kind, call.tenant, call.path["id"]))
+    call.desk.rouse()
     return empty_reply(204)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from detent.model.errors import DetentError
 from detent.model.limits import STREAM_DELTAS, STREAM_POLL_LEAST_MS, STREAM_POLL_MOST_MS
-from detent.service.following import Follower, Look, News
+from detent.service.following import END, Follower, Look, News
 from detent.service.reading import timing_of
 from detent.web.api.call import Call
 from detent.web.api.histories import output_wire
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from detent.service.desk import Desk
 
 table = Table("streams")
-
-DONE = "done"
 
 
 class StreamQuery(Struct):
@@ -47,10 +45,9 @@ class StreamQuery(Struct):
 async def stream(call: Call) -> Response:
     """Follow an instance until it ends: events state, output, llm_delta, error, and done last."""
     after = call.request.headers.get("last-event-id", "")
-    finished = after == DONE
-    follower = Follower(call.path["id"], call.tenant, "" if finished else after)
+    follower = Follower(call.path["id"], call.tenant, after)
     await call.desk.look(follower.begin)
-    if finished and follower.ended:
+    if follower.known:
         return empty_reply(204)  # tells a browser not to come again
     poll_ms = max(STREAM_POLL_LEAST_MS, min(call.query.poll_ms, STREAM_POLL_MOST_MS))
     return call.streams.open(_events(call.desk, follower, poll_ms))
@@ -92,7 +89,7 @@ async def _followed(
         for part in found.shown:
             yield part
         if found.ended:
-            yield event("done", {"state": follower.state}, DONE)
+            yield event(END, {"state": follower.state}, follower.end)
             return
         if not found.more:
             beat = await pace.rest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +12,7 @@ from starlette.responses import Response
 
 from detent.kernel.views import AuditEntry, OutputRow, Transition
 from detent.model.ids import derived_id
-from detent.service import explaining, histories, proving
+from detent.service import explaining, histories, proving, work_views
 from detent.service.reading import find_instance, timing_of
 from detent.service.templates import resolved_input
 from detent.web.api.call import Call
@@ -100,22 +102,30 @@ async def audit(call: Call) -> Response:
 
 @table.route("GET", "/instances/{id:uuid}/logs", gives={200: list[Any]})
 async def logs(call: Call) -> Response:
-    """What log steps said, the oldest first."""
+    """What log steps said and workers wrote down, the oldest first."""
 
     def read(store: Store) -> list[dict[str, Any]]:
-        found = histories.instance_logs(store, call.path["id"], call.tenant)
+        said = histories.instance_logs(store, call.path["id"], call.tenant)
         timing = timing_of(store)
-        return [
-            {
-                "block_id": each.block,
-                "ts": _at(each.tick, timing),
-                "level": each.level,
-                "message": each.message,
-            }
-            for each in found
-        ]
+        lines = [_line(each, _at(each.tick, timing)) for each in said]
+        written = work_views.instance_logs(store, call.path["id"], call.tenant)
+        lines += [_line(each, each.ts) for each in written]
+        return sorted(lines, key=lambda line: _moment(line["ts"]))
 
     return json_reply(await call.desk.look(read))
+
+
+def _line(said: histories.LogLine | work_views.LogLine, ts: str | None) -> dict[str, Any]:
+    return {"block_id": said.block, "ts": ts, "level": said.level, "message": said.message}
+
+
+def _moment(ts: str | None) -> float:
+    """The instant of a line; one that does not tell when it was written comes last."""
+    try:
+        told = dt.datetime.fromisoformat(ts or "")
+    except ValueError:
+        return math.inf
+    return (told if told.tzinfo is not None else told.replace(tzinfo=dt.UTC)).timestamp()
 
 
 @table.route("GET", "/instances/{id:uuid}/timeline", query=Window, gives={200: Any})

@@ -1,9 +1,10 @@
 """`Idempotency-Key`: a POST that comes again is answered as the first time, and acts once.
 
-The first answer that went well is kept and given again, byte for byte. Two at once cannot run:
-that is known in memory alone, since a process that dies runs nothing any more. It may die between
-an act and the keeping of its answer: ids derive from the key and the request (`Call.fresh_id`), so
-that whoever acts again finds what was made before and makes nothing new.
+The first answer that went well is kept and given again, byte for byte. Two at once cannot run,
+whichever server of an engine they come to: that is known in memory alone, since a process that dies
+runs nothing any more. It may die between an act and the keeping of its answer, and another process
+may serve the same store: ids derive from the key and the request (`Call.fresh_id`), so that whoever
+acts again finds what was made before and makes nothing new.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Idempotency:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._running: dict[Named, str] = {}  # the digest of what runs under a key
+        self._running = desk.under_way()  # what runs under a key: a list of its digest alone
 
     async def once(self, call: Call, route: Route, perform: Perform) -> Response:
         """The first answer, or the same again."""
@@ -52,13 +53,16 @@ class Idempotency:
         body = await bodies.read_bytes(call.request, call.server.body_bytes)
         call.request = _with_body(call.request, body)
         digest = _digest(call, route, body)
-        if named in self._running:
-            _check_same(named, self._running[named], digest)
+        mine = [digest]
+        first = self._running.setdefault(
+            named, mine
+        )  # at once: servers run on threads of their own
+        if first is not mine:
+            _check_same(named, first[0], digest)
             raise RequestError(
                 "request.in_progress",
                 "the first request with this Idempotency-Key is not answered yet; try again soon",
             )
-        self._running[named] = digest
         try:
             return await self._first_or_kept(call, route, perform, (named, digest))
         finally:

@@ -56,6 +56,12 @@ COUNTERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("webhook:error.occurred", "webhook:error.final"),
     ),
     "webhooks_parked": ("Deliveries that were given up", ("webhook:run.failed",)),
+    "tasks_pushed": (
+        "Tasks that the receivers of pushed queues took",
+        ("push.taken", "push.done", "push.broken"),
+    ),
+    "tasks_push_failed": ("Pushes of a task that nobody got", ("push.again",)),
+    "tasks_push_unsure": ("Pushes of a task whose answer was lost", ("push.unsure",)),
     "cron_triggered": ("Fires of schedules that started an instance", ("cron:cron.fired",)),
     "cron_skipped": ("Fires of schedules that were skipped", ("cron:cron.skipped",)),
     "sla_breached": ("Deadlines and run times that were exceeded", ("sla.breached",)),

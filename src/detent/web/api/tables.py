@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from detent.web.api import (
     api_keys,
+    artifacts,
     breakers,
     bulk,
     changes,
@@ -50,6 +51,7 @@ TABLES = (
     dead_letters.table,
     commands.table,
     histories.table,
+    artifacts.table,
     following.table,
     changes.table,
     signals.table,

@@ -63,10 +63,15 @@ def failure_of(url, **options):
     raise AssertionError(f"it was answered: {replies}")
 
 
-def called(handler, params, *, settings=None, environment=None, deltas=None, **fields):
+def called(handler, params, *, settings=None, secrets=None, artifacts=None, **fields):
     """Perform one order of a network handler against servers on loopback; the outcome."""
     settings = settings or NetworkSettings(allow_internal=True)
-    registry = Registry()
-    outside = Outside(settings, environment=environment or {}, deltas=deltas)
+    registry = Registry(secrets)
+    outside = Outside(
+        settings,
+        environment=fields.pop("environment", None) or {},
+        deltas=fields.pop("deltas", None),
+        artifacts=artifacts,
+    )
     register_network(registry, outside)
     return perform(registry, order_for(handler, params, **fields))

@@ -81,7 +81,7 @@ def test_a_tool_that_does_not_answer_in_time_may_be_retried():
         {"url": "http://example.org/", "method": "HEAD"},
         {"url": "http://example.org/", "method": "GET", "arguments": {"a": 1}},
         {"url": "http://example.org/", "tool_name": 7},
-        {"url": "http://example.org/", "response_as": "artifact"},
+        {"url": "http://example.org/", "response_as": "bytes"},
         {"url": "http://example.org/", "upload": {}},
     ],
     ids=ascii,
