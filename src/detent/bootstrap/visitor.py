@@ -20,7 +20,7 @@ from detent.bootstrap.known_handlers import recall
 from detent.bootstrap.making import chance_of, make_clock
 from detent.bootstrap.owners import living_owner, silent_owner
 from detent.bootstrap.settings import Settings
-from detent.bootstrap.steering import BulkOptions, Steering, Where
+from detent.bootstrap.steering import Steering
 from detent.definition import load
 from detent.kernel.fork import ForkRequest
 from detent.kernel.lifecycle import TERMINAL
@@ -35,7 +35,7 @@ from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
-from detent.service.bulk import BulkResult
+from detent.service.bulk import BulkOptions, BulkResult, Where
 from detent.service.catalogue import (
     check_definition,
     definition_row,

@@ -193,7 +193,12 @@ def show_event(store: Store, id: str, tenant: str | None) -> EventView:
         event = correlation.known(id)
         if event is not None:
             return _view(row.tenant, correlation, event)
-    raise RequestError("event.not_found", f"there is no event {shown(id)}", id=str(id)[:80])
+    raise unknown_event(id)
+
+
+def unknown_event(id: object) -> RequestError:
+    """The error for an id that no event has."""
+    return RequestError("event.not_found", f"there is no event {shown(id)}", id=str(id)[:80])
 
 
 def _where(store: Store, id: str, tenant: str | None) -> Iterator[tuple[InstanceRow, Correlation]]:

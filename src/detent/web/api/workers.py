@@ -5,26 +5,30 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from starlette.responses import Response
 
-from detent.model.ids import derived_id
 from detent.model.limits import WORK_WAIT_S
 from detent.ports.work import WorkQuery
 from detent.service import work_views
 from detent.service.arguments import invalid
 from detent.service.work import Holder, Polled, PollRequest
 from detent.web.api.call import Call
-from detent.web.api.reply import empty_reply, instant, json_reply
+from detent.web.api.reply import empty_reply, json_reply
 from detent.web.api.routes import Table
+from detent.web.api.task_shape import (
+    Attempt,
+    TaskView,
+    Worker,
+    attempt_shape,
+    task_shape,
+    worker_shape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from starlette.requests import Request
-
-    from detent.ports.work import WorkEvent
-    from detent.service.work_views import Task, WorkerView
 
 table = Table("workers")
 
@@ -125,56 +129,6 @@ class StatsQuery(Struct):
     tenant_id: str | None = None
 
 
-class TaskView(Struct):
-    """A task, as workers know it."""
-
-    id: str
-    instance_id: str
-    block_id: str
-    handler_name: str
-    queue_name: str | UnsetType
-    params: Any
-    context: Any
-    attempt: int
-    timeout_ms: int | None
-    state: str
-    worker_id: str | None
-    claimed_at: str | None
-    heartbeat_at: str | None
-    claim_epoch: int
-    resume_checkpoint: Any
-    checkpoint_seq: int
-    completed_at: str | None
-    output: Any
-    error_message: str | None
-    error_retryable: bool | None
-    created_at: str | None
-
-
-class Attempt(Struct):
-    """A line of a task's history."""
-
-    id: str
-    task_id: str
-    claim_epoch: int
-    worker_id: str | UnsetType
-    event: str
-    reason: str | UnsetType
-    created_at: str | None
-
-
-class Worker(Struct):
-    """A worker, and what it polls for."""
-
-    worker_id: str
-    handlers: list[str]
-    queues: list[str]
-    version: str | None
-    last_seen_at: str | None
-    alive: bool
-    in_flight: int
-
-
 class Handlers(Struct):
     """The engine's own, and those that workers have."""
 
@@ -253,7 +207,7 @@ async def _poll(call: Call, body: Poll | QueuePoll, queue: str | None) -> Respon
     )
     polling = call.desk.poll_work(request, seconds)
     polled = await (_while_there(call.request, polling) if seconds else polling)
-    reply = json_reply([_task(each) for each in polled.tasks])
+    reply = json_reply([task_shape(each) for each in polled.tasks])
     reply.headers[LEASE] = str(polled.lease_ms)
     return reply
 
@@ -296,7 +250,7 @@ async def list_tasks(call: Call) -> Response:
         offset=asked.offset,
     )
     found = await call.desk.look(lambda store: work_views.list_tasks(store, query))
-    return json_reply([_task(each) for each in found])
+    return json_reply([task_shape(each) for each in found])
 
 
 @table.route("GET", "/workers/tasks/stats", query=StatsQuery, gives={200: work_views.WorkStats})
@@ -315,7 +269,7 @@ async def attempts(call: Call) -> Response:
     found = await call.desk.look(
         lambda store: work_views.task_attempts(store, id, call.tenant, most)
     )
-    return json_reply([_attempt(each) for each in found])
+    return json_reply([attempt_shape(each) for each in found])
 
 
 @table.route("GET", "/workers", query=WorkerQuery, gives={200: list[Worker]})
@@ -329,7 +283,7 @@ async def list_workers(call: Call) -> Response:
             store, tenant, now_ms, within_ms, include_stale=asked.include_stale
         )
     )
-    return json_reply([_worker(each) for each in found])
+    return json_reply([worker_shape(each) for each in found])
 
 
 @table.route("GET", "/handlers", gives={200: Handlers})
@@ -344,56 +298,3 @@ def _milliseconds(name: str, seconds: float) -> int:
     if not 0 <= seconds < _LONG_S:
         raise invalid(name, f"0 to {_LONG_S:,} seconds", seconds)
     return round(seconds * 1000)
-
-
-# as they are shown -------------------------------------------------------------------------------
-
-
-def _task(task: Task) -> TaskView:
-    return TaskView(
-        id=task.id,
-        instance_id=task.instance,
-        block_id=task.block,
-        handler_name=task.handler,
-        queue_name=UNSET if task.queue is None else task.queue,
-        params=task.params,
-        context=task.context,
-        attempt=task.attempt,
-        timeout_ms=task.timeout_ms,
-        state=task.state,
-        worker_id=task.worker,
-        claimed_at=instant(task.claimed_ms),
-        heartbeat_at=instant(task.heartbeat_ms),
-        claim_epoch=task.claim_epoch,
-        resume_checkpoint=UNSET if task.checkpoint is None else task.checkpoint,
-        checkpoint_seq=task.checkpoint_seq,
-        completed_at=instant(task.completed_ms),
-        output=task.output,
-        error_message=task.error,
-        error_retryable=task.retryable,
-        created_at=instant(task.created_ms),
-    )
-
-
-def _attempt(event: WorkEvent) -> Attempt:
-    return Attempt(
-        id=derived_id("", "attempt", f"{event.item}:{event.n}"),
-        task_id=event.item,
-        claim_epoch=event.claim_epoch,
-        worker_id=UNSET if event.worker is None else event.worker,
-        event=event.event,
-        reason=event.reason or UNSET,
-        created_at=instant(event.at_ms),
-    )
-
-
-def _worker(worker: WorkerView) -> Worker:
-    return Worker(
-        worker_id=worker.id,
-        handlers=list(worker.handlers),
-        queues=list(worker.queues),
-        version=worker.version,
-        last_seen_at=instant(worker.last_seen_ms),
-        alive=worker.alive,
-        in_flight=worker.in_flight,
-    )
