@@ -1,7 +1,7 @@
 """Settings of a server: flags before the environment, that before `detent.toml`, then defaults.
 
-Every setting has one name: `api_key` is `--api-key`, `DETENT_API_KEY` and `api_key = "…"`. A name
-that nobody knows is an error, since a setting that is silently ignored is a hole in the fence.
+Every setting has one name: `log_level` is `--log-level`, `DETENT_LOG_LEVEL` and `log_level = "…"`.
+A name that nobody knows is an error: a setting that is silently ignored is a hole in the fence.
 """
 
 from __future__ import annotations
