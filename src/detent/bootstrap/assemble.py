@@ -24,6 +24,7 @@ from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
+from detent.bootstrap.freshness import Renewal
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import known_here, registration, remember
 from detent.bootstrap.making import (
@@ -59,7 +60,7 @@ from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
 from detent.service.catalogue import definition_row
-from detent.service.credentials import StoredSecrets
+from detent.service.handing_out import StoredSecrets
 from detent.service.starting import Moment, StartRequest, start_arrival, start_submission
 from detent.service.vault import Safe
 from detent.store.sqlite import SqliteStore, open_store
@@ -81,8 +82,8 @@ class Parts:
         self.watch = Watch()
         self.figures: dict[str, int] = {}
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
-        self.safe = Safe(vault, internal_urls=settings.allow_internal_urls)
-        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
+        self.safe = Safe(vault, settings.allow_internal_urls, settings.allowed_internal_hosts)
+        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms, Renewal(self)))
         self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store

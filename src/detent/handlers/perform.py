@@ -118,8 +118,8 @@ Performer = AsyncPerformer | PlainPerformer
 
 
 def _not_opened(manner: Manner, order: Order, dispatch: int, error: DetentError) -> bytes:
-    """Nothing was called: no secret to be had is final, a store in trouble is not."""
-    if isinstance(error, RequestError):
+    """Nothing was called: no secret to be had is final, a store or provider in trouble is not."""
+    if isinstance(error, RequestError) and not error.details.get("again"):
         return manner.refused(order, dispatch, error)
     if order.dispatch:
         return manner.raised(order, dispatch, error)  # an earlier call may have been made

@@ -1,7 +1,8 @@
 """Secrets on the way to a handler: references become values just before the call, and only there.
 
-A string parameter `credentials://<id>` or `credentials://<id>/<field>` is a reference. The request
-as it is stored, shown and proved keeps it; the dispatcher replaces it in the arguments of one call.
+A string parameter `credentials://<id>` or `credentials://<id>/<field>` is a reference, and so it is
+behind `Bearer `, as tokens are sent. The request as it is stored, shown and proved keeps it; the
+dispatcher replaces it in the arguments of one call.
 What comes back, as a result or in the text of an error, is searched for the values that were handed
 out, also as base64, percent-encoded or escaped, and they are replaced by `[REDACTED]` before
 anything is stored.
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 SCHEME = "credentials://"
 REDACTED = "[REDACTED]"
-_MARK = b'"' + SCHEME.encode()
+BEARER = "Bearer "
+_MARKS = tuple(f'"{before}{SCHEME}'.encode() for before in ("", BEARER))
 _REFERENCE = re.compile(
     r"credentials://(?P<id>[A-Za-z0-9._-]{1,255})(?:/(?P<field>.+))?", re.DOTALL
 )
@@ -66,7 +68,8 @@ Opener = Callable[["Order"], Opened]
 
 def refers(request: Raw) -> bool:
     """Whether an encoded request holds a reference."""
-    return _MARK in bytes(request)
+    body = bytes(request)
+    return any(mark in body for mark in _MARKS)
 
 
 def open_order(order: Order, secrets: Secrets | None) -> Opened:
@@ -83,6 +86,8 @@ def resolve(params: Any, find: Callable[[str], str]) -> Resolved:
     secrets: dict[str, None] = {}
 
     def walk(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(BEARER + SCHEME):
+            return BEARER + _token(walk(value.removeprefix(BEARER)), value)
         if isinstance(value, str) and value.startswith(SCHEME):
             id, field = _parts(value)
             if id not in known:
@@ -168,6 +173,12 @@ def _forms(text: str) -> set[str]:
         json.dumps(text)[1:-1],
         raw.hex(),
     } - {""}
+
+
+def _token(given: Any, reference: str) -> str:
+    if not isinstance(given, str) or not given:
+        raise _unusable(f"{reference.removeprefix(BEARER)!r} must be a text to be sent as a token")
+    return given
 
 
 def _parts(reference: str) -> tuple[str, str | None]:

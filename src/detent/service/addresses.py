@@ -14,8 +14,13 @@ from detent.model.errors import RequestError
 from detent.service.arguments import storable
 
 
-def check_url(code: str, name: str, url: object, *, internal: bool = False) -> None:
-    """Refuse what is no http address of a public host; its text may hold a secret, so it stays."""
+def check_url(
+    code: str, name: str, url: object, *, internal: bool = False, allowed: tuple[str, ...] = ()
+) -> None:
+    """Refuse what is no http address of a public host; its text may hold a secret, so it stays.
+
+    Hosts inside are let through where all of them are (`internal`), or those that are `allowed`.
+    """
     if not storable(url) or len(str(url)) > limits.URL_CHARS:
         raise RequestError(code, f"{name} must be text of {limits.URL_CHARS} characters at most")
     try:
@@ -25,8 +30,10 @@ def check_url(code: str, name: str, url: object, *, internal: bool = False) -> N
             code, f"{name} must be a plain https:// or http:// address without user or password"
         ) from None
     try:
-        Guard(NetworkSettings(allow_internal=internal)).check_written(target)
+        Guard(NetworkSettings(allow_internal=internal, allowed_hosts=allowed)).check_written(target)
     except Failed:
         raise RequestError(
-            code, f"{name} must lead to a public host; {target.host} is a private one"
+            code,
+            f"{name} must lead to a public host; {target.host} is a private one: "
+            "the operator may add it to allowed_internal_hosts",
         ) from None

@@ -96,6 +96,7 @@ class Safe(NamedTuple):
 
     vault: Vault | None = None
     internal_urls: bool = False  # whether a token may be refreshed at a private address
+    allowed_hosts: tuple[str, ...] = ()  # those where it may, whatever the rest
 
     def seal(self, secret: str, place: Place) -> bytes:
         """Seal with the vault; `vault.locked` when there is none."""

@@ -23,10 +23,10 @@ from detent.service.credentials import (
     create_credential,
     list_credentials,
     patch_credential,
-    reseal_credentials,
 )
 from detent.service.inbound import Call, accept_webhook, signature, verify_webhook
 from detent.service.refreshing import refresh_credentials
+from detent.service.resealing import reseal_credentials
 from detent.service.triggers import (
     NewTrigger,
     create_trigger,

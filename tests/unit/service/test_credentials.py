@@ -13,16 +13,14 @@ from detent.ports.records import RecordQuery
 from detent.service.credentials import (
     CredentialPatch,
     NewCredential,
-    StoredSecrets,
     create_credential,
     delete_credential,
     get_credential,
     list_credentials,
     patch_credential,
-    reseal_credentials,
-    resolve_params,
-    secret_of,
 )
+from detent.service.handing_out import StoredSecrets, resolve_params, secret_of
+from detent.service.resealing import reseal_credentials
 from detent.service.vault import Safe, Vault
 from tests.unit.service.shelf import KEY, NO_VAULT, NOW, SAFE, a_store, refusal
 
@@ -255,12 +253,47 @@ def test_a_handler_gets_its_tenants_and_the_global_secrets_and_no_other(store):
     create(store, "own")
     create(store, "all", tenant=None, value="gl0bal")
     create(store, "foreign", tenant="beta")
-    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW)
+    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, never)
     assert secrets.value("own", "acme") == "s3cret"
     assert secrets.value("all", "acme") == "gl0bal"
     unknown = refusal("credential.unusable", secrets.value, "nothing", "acme")
     foreign = refusal("credential.unusable", secrets.value, "foreign", "acme")
     assert foreign.replace("foreign", "nothing") == unknown  # nobody learns that it exists
+
+
+def never(id):
+    raise AssertionError(id)
+
+
+def test_only_a_token_that_can_be_refreshed_is_when_its_time_is_over(store):
+    past = dt.datetime.fromtimestamp(NOW / 1000 - 1, dt.UTC)
+    create(store, "plain", expires_at=past)
+    oauth = {"kind": "oauth2", "refresh_url": "https://auth.example.com/", "refresh_token": "r"}
+    create(store, "token", expires_at=past, **oauth)
+    create(store, "off", expires_at=past, **oauth)
+    patch(store, "off", enabled=False)
+    renewed = []
+
+    def renew(id):
+        renewed.append(id)
+        later = past + dt.timedelta(hours=1)
+        patch(store, id, value="n3w", expires_at=later)
+
+    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, renew)
+    for id in ("plain", "off", "nothing"):
+        refusal("credential.unusable", secrets.value, id, "acme")
+    refusal("credential.unusable", secrets.value, "token", "beta")
+    assert renewed == []
+    assert (secrets.value("token", "acme"), secrets.value("token", "acme")) == ("n3w", "n3w")
+    assert renewed == ["token"]
+
+
+def test_a_token_that_is_still_too_old_after_its_refresh_is_not_used(store):
+    past = dt.datetime.fromtimestamp(NOW / 1000 - 1, dt.UTC)
+    oauth = {"kind": "oauth2", "refresh_url": "https://auth.example.com/", "refresh_token": "r"}
+    create(store, "token", expires_at=past, **oauth)
+    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, lambda _id: None)
+    assert "expired at" in refusal("credential.unusable", secrets.value, "token", "acme")
 
 
 def test_a_worker_gets_params_with_the_values_in_them(store):
