@@ -38,6 +38,7 @@ from detent.bootstrap.making import (
     seed_of,
 )
 from detent.bootstrap.own import register_own
+from detent.bootstrap.resealing import note_keys
 from detent.bootstrap.settings import Settings, for_writer
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
@@ -302,6 +303,7 @@ class Parts:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
+            note_keys(self._store, self.safe.vault)
             self.deltas = register_own(self, post)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":

@@ -33,6 +33,7 @@ SEAL_KEY = "DETENT_SEAL_KEY_FILE"
 NEEDS_FILE = {
     "run": "it is an engine of its own, which owns the store",
     "serve": "it is the server, which owns the store",
+    "credential reseal": "the keys are this machine's and never travel",
     "audit verify": "a proof is made from the bytes: a server's word about itself is none",
     "audit report": "it holds the proof of the chain, which is made from the bytes",
     "audit anchor": "it is taken from the bytes that it is to be compared with",

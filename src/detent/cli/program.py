@@ -28,6 +28,7 @@ COMMANDS = {
     "pool": ("pools", "pool", "Share work between mailboxes, keys or numbers."),
     "cron": ("crons", "cron", "Start instances at the times of a schedule."),
     "calendar": ("calendars", "calendar", "Draw when windows are open, and list fires."),
+    "credential": ("credentials", "credential", "Seal stored secrets with another key."),
     "audit": ("audits", "audit", "Verify, export and anchor the chain."),
     "clock": ("clocks", "clock", "Accept a jump of the clock."),
     "doctor": ("doctor", "doctor", "Look for what is wrong with a store."),

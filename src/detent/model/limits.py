@@ -73,6 +73,7 @@ REFRESH_LOOK_MS = 60_000  # how often a server looks for tokens to refresh
 REFRESH_TIMEOUT_MS = 30_000  # how long a provider may take to give a new token
 REFRESH_WAIT_MS = 10_000  # how long a step waits for a refresh that another process makes
 REFRESH_BYTES = 64 * 1024  # of an answer to a refresh
+RESEAL_BATCH = 500  # records that are sealed again in one transaction
 VAULT_KEYS = 16  # the one that seals, and older ones
 API_KEYS_PER_TENANT = 1_000
 API_KEY_USE_MS = 60_000  # how often at most the last use of a key is written

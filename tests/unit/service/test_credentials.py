@@ -20,9 +20,8 @@ from detent.service.credentials import (
     patch_credential,
 )
 from detent.service.handing_out import StoredSecrets, resolve_params, secret_of
-from detent.service.resealing import reseal_credentials
-from detent.service.vault import Safe, Vault
-from tests.unit.service.shelf import KEY, NO_VAULT, NOW, SAFE, a_store, refusal
+from detent.service.vault import Safe
+from tests.unit.service.shelf import NO_VAULT, NOW, SAFE, a_store, refusal
 
 pytestmark = pytest.mark.req("SEQ-HND-5")
 
@@ -325,19 +324,6 @@ def test_a_sealed_value_copied_to_another_tenants_record_opens_for_nobody(store)
     stolen = store.record("credential", "rich").body
     store.replace_record(store.record("credential", "poor")._replace(body=stolen))
     refusal("vault.broken", secret_of, store, SAFE, "acme", "poor", NOW)
-
-
-def test_a_new_key_reseals_everything_and_the_old_one_may_go(store):
-    create(store, "a", **OAUTH)
-    create(store, "b", tenant=None)
-    new = bytes(32)
-    both = Safe(Vault([new, KEY]))
-    assert reseal_credentials(store, both, NOW) == 2
-    assert reseal_credentials(store, both, NOW) == 0
-    alone = Safe(Vault([new]))
-    assert secret_of(store, alone, "acme", "a", NOW) == "s3cret"
-    assert secret_of(store, alone, "acme", "b", NOW) == "s3cret"
-    refusal("vault.locked", secret_of, store, SAFE, "acme", "a", NOW)
 
 
 def test_a_tenant_has_only_so_many(store, monkeypatch):
