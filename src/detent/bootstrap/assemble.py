@@ -84,7 +84,8 @@ class Parts:
         self.figures: dict[str, int] = {}
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
         self.safe = Safe(vault, settings.allow_internal_urls, settings.allowed_internal_hosts)
-        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms, Renewal(self)))
+        self.renewal = Renewal(self)
+        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms, self.renewal))
         self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
@@ -363,6 +364,7 @@ class Parts:
                 last.callback(shutil.rmtree, self._directory, ignore_errors=True)
                 last.callback(self._close_store)
                 last.callback(self.inspector.close)
+                last.callback(self.renewal.close)
                 last.callback(self.watch.fail_all, closed())
                 last.callback(self.callers.fail_all, closed())
                 parts = (self._link, self._driver, self._dispatcher, self._wake, self.work)

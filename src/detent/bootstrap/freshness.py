@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
@@ -90,19 +91,36 @@ def guarded_post(settings: Settings) -> Post:
 
 
 class Renewal:
-    """Refreshes a token for a step that needs it now; whoever else needs it waits for the same."""
+    """Refreshes tokens for steps that need them now; whoever else needs one waits for the same.
+
+    A refresh that has begun goes on whatever becomes of the step, and when the process is told to
+    end it waits for it: the provider may have taken the old refresh token back already.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._pool = ThreadPoolExecutor(limits.REFRESH_AT_ONCE, "detent-renew")
         self._lock = threading.Lock()
-        self._locks: dict[str, threading.Lock] = {}
+        self._begun: dict[str, Future[None]] = {}
 
-    def __call__(self, id: str) -> None:
+    def __call__(self, id: str) -> Future[None]:
         """Have it refreshed, by this process or another; `credential.refresh` where it is not."""
         with self._lock:
-            mine = self._locks.setdefault(id, threading.Lock())
-        with mine:
+            begun = self._begun.get(id)
+            if begun is None:
+                begun = self._begun[id] = self._pool.submit(self._run, id)
+            return begun
+
+    def close(self) -> None:
+        """Begin no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, id: str) -> None:
+        try:
             asyncio.run(self._refresh(id))
+        finally:
+            with self._lock:
+                del self._begun[id]
 
     async def _refresh(self, id: str) -> None:
         parts = self._parts

@@ -14,6 +14,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
 
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from detent.model import limits
-from detent.model.errors import RequestError
+from detent.model.errors import DetentError, RequestError
 from detent.model.inputs import decode_input, encode_input
 from detent.model.payload import clean_text
 
@@ -43,10 +44,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Secrets(Protocol):
-    """Who knows the values; it may block."""
+    """Who knows the values."""
 
     def value(self, id: str, tenant: str) -> str:
-        """The secret of a credential; `credential.unusable` where the tenant may use none."""
+        """The secret of a credential, which may block; `credential.unusable` where there is none.
+
+        One whose time is over, and that can be renewed, is named as `credential` in the error.
+        """
+
+    def renew(self, id: str) -> Future[None]:
+        """Have a value renewed, once for all who ask meanwhile; does not block."""
 
 
 class Resolved(NamedTuple):
@@ -63,7 +70,11 @@ class Opened(NamedTuple):
     secrets: tuple[str, ...]
 
 
-Opener = Callable[["Order"], Opened]
+class Opener(NamedTuple):
+    """Opens orders; of an error that a renewal may cure, gives the renewal."""
+
+    open: Callable[[Order], Opened]
+    renewal: Callable[[DetentError], Future[None] | None]
 
 
 def refers(request: Raw) -> bool:

@@ -71,6 +71,7 @@ REFRESH_BEFORE_MS = 300_000  # how long before it expires a token is refreshed
 REFRESH_AGAIN_MS = 60_000  # until the next try of a refresh that failed, or was lost
 REFRESH_LOOK_MS = 60_000  # how often a server looks for tokens to refresh
 REFRESH_TIMEOUT_MS = 30_000  # how long a provider may take to give a new token
+REFRESH_AT_ONCE = 8  # tokens that steps of one process have refreshed
 REFRESH_WAIT_MS = 10_000  # how long a step waits for a refresh that another process makes
 REFRESH_BYTES = 64 * 1024  # of an answer to a refresh
 RESEAL_BATCH = 500  # records that are sealed again in one transaction

@@ -1,4 +1,4 @@
-"""Credentials on their way to a handler: found, judged, refreshed if need be, and opened."""
+"""Credentials on their way to a handler: found, judged and opened, or to be renewed before."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from detent.service.vault import Place, Safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from detent.ports.records import Record
     from detent.ports.store import Store
@@ -35,7 +36,7 @@ def secret_of(store: Store, safe: Safe, tenant: str, id: str, now_ms: int) -> st
     if not stored.enabled:
         raise _unusable(f"credential {shown(id)} is disabled")
     if expired(stored, now_ms):
-        raise _too_old(record, stored)
+        raise _too_old(record, stored, now_ms)
     return safe.open(stored.value, Place(KIND, record.tenant, record.id))
 
 
@@ -44,15 +45,17 @@ def expired(stored: Stored, now_ms: int) -> bool:
     return stored.expires_at is not None and unix_ms(stored.expires_at) <= now_ms
 
 
-def _too_old(record: Record, stored: Stored) -> RequestError:
-    """The error for a value whose time is over; `again` in it when that can change by itself."""
+def _too_old(record: Record, stored: Stored, now_ms: int) -> RequestError:
+    """The error for a value whose time is over; it names a `credential` that can be renewed now."""
     when = "" if stored.expires_at is None else stored.expires_at.isoformat()
     text = f"credential {shown(record.id)} expired at {when}"
+    setback = stored.setback
     if record.owner != REFRESHED:
         return _unusable(text)
-    if stored.setback is None:
-        return RequestError("credential.unusable", f"{text}; it is to be refreshed", again=True)
-    return refresh_failed(record.id, stored.setback)
+    if setback is not None and (not setback.again or now_ms < stored.next_refresh_ms):
+        return refresh_failed(record.id, setback)
+    text += "; it is to be refreshed"
+    return RequestError("credential.unusable", text, again=True, credential=record.id)
 
 
 def refresh_failed(id: str, setback: Setback) -> RequestError:
@@ -70,32 +73,23 @@ def resolve_params(store: Store, safe: Safe, tenant: str, params: Any, now_ms: i
 class StoredSecrets:
     """The secrets of a store, as the dispatcher's handlers are given them."""
 
-    __slots__ = ("_look", "_now_ms", "_renew", "_safe")
+    __slots__ = ("_look", "_now_ms", "_safe", "renew")
 
     def __init__(
         self,
         look: Callable[[Callable[[Store], str]], str],
         safe: Safe,
         now_ms: Callable[[], int],
-        renew: Callable[[str], None],
+        renew: Callable[[str], Future[None]],
     ) -> None:
-        """`look` runs a function over a store; `renew` refreshes a token. Both may block."""
+        """`look` runs a function over a store and may block; `renew` begins to refresh a token."""
         self._look = look
         self._safe = safe
         self._now_ms = now_ms
-        self._renew = renew
+        self.renew = renew
 
     def value(self, id: str, tenant: str) -> str:
-        """The secret of a credential that the tenant may use, refreshed if its time is over."""
-        try:
-            return self._read(id, tenant)
-        except RequestError as error:
-            if not error.details.get("again"):
-                raise
-        self._renew(id)
-        return self._read(id, tenant)
-
-    def _read(self, id: str, tenant: str) -> str:
+        """The secret of a credential that the tenant may use."""
         return self._look(lambda store: secret_of(store, self._safe, tenant, id, self._now_ms()))
 
 

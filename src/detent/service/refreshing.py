@@ -209,13 +209,16 @@ def _keep(
     if "expires_in" in given:
         expires = instant(now_ms + given["expires_in"] * 1000)
 
+    told: dict[str, Any] = {**secrets, "expires_at": expires, "next_refresh_ms": 0, "setback": None}
+    if given.get("expires_in") == 0:  # kept for its refresh token, but not asked for again at once
+        told["next_refresh_ms"] = now_ms + limits.REFRESH_AGAIN_MS
+        told["setback"] = Setback(why="it gave a token that has expired already", again=True)
+
     def edit(body: bytes) -> bytes | None:
         stored = decode(body)
         if (stored.value, stored.refresh_token) != (before.value, before.refresh_token):
             return None
-        return encode(
-            structs.replace(stored, **secrets, expires_at=expires, next_refresh_ms=0, setback=None)
-        )
+        return encode(structs.replace(stored, **told))
 
     change(store, claimed, edit, now_ms, owner_of)
 

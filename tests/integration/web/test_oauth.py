@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import threading
 import uuid
@@ -13,7 +14,7 @@ import detent
 from detent.bootstrap import freshness
 from detent.bootstrap.desk import EngineDesk
 from detent.ports.work import WorkQuery
-from detent.service.credentials import decode
+from detent.service.credentials import NewCredential, create_credential, decode
 from detent.service.refreshing import refresh_credential
 from detent.service.vault import Place
 from tests.integration.oauth import provider
@@ -141,6 +142,28 @@ def test_an_engine_without_a_server_refreshes_what_its_steps_need(tmp_path, auth
         instance = engine.start(f"{sequence['name']}@1", tenant="acme")
         assert engine.wait_for(instance) == "completed"
     assert len(auth.forms) == 1
+
+
+def test_in_virtual_time_a_token_is_refreshed_as_well(auth):
+    params = {"url": f"{auth.url}/me", "headers": {"authorization": "Bearer credentials://mail"}}
+    made = detent.sequence("calls", detent.step("call", "http_request", params=params))
+    with detent.Engine(clock="virtual", vault_key=VAULT, **INSIDE) as engine:
+        parts = engine._parts
+        new = NewCredential(
+            id="mail",
+            name="Mail",
+            value=auth.access_token,
+            kind="oauth2",
+            expires_at=engine.now() + dt.timedelta(days=1),
+            refresh_url=f"{auth.url}/token",
+            refresh_token=auth.refresh_token,
+        )
+        parts.write(lambda s: create_credential(s, parts.safe, None, new, parts.now_ms()))
+        engine.advance(dt.timedelta(days=2))
+        instance = engine.start(made)
+        engine.run_until_idle()
+        assert engine.inspect.show(instance).summary.state == "completed"
+    assert (len(auth.forms), auth.shown) == (1, ["Bearer access-token-1"])
 
 
 def test_a_step_waits_for_a_refresh_that_somebody_else_makes(server, auth):

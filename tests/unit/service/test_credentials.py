@@ -9,6 +9,7 @@ import pytest
 
 from detent.handlers.secrets import hide
 from detent.model import limits
+from detent.model.errors import RequestError
 from detent.ports.records import RecordQuery
 from detent.service.credentials import (
     CredentialPatch,
@@ -264,35 +265,22 @@ def never(id):
     raise AssertionError(id)
 
 
-def test_only_a_token_that_can_be_refreshed_is_when_its_time_is_over(store):
+def test_only_a_token_that_can_be_refreshed_is_named_when_its_time_is_over(store):
     past = dt.datetime.fromtimestamp(NOW / 1000 - 1, dt.UTC)
     create(store, "plain", expires_at=past)
     oauth = {"kind": "oauth2", "refresh_url": "https://auth.example.com/", "refresh_token": "r"}
     create(store, "token", expires_at=past, **oauth)
     create(store, "off", expires_at=past, **oauth)
     patch(store, "off", enabled=False)
-    renewed = []
-
-    def renew(id):
-        renewed.append(id)
-        later = past + dt.timedelta(hours=1)
-        patch(store, id, value="n3w", expires_at=later)
-
-    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, renew)
-    for id in ("plain", "off", "nothing"):
-        refusal("credential.unusable", secrets.value, id, "acme")
-    refusal("credential.unusable", secrets.value, "token", "beta")
-    assert renewed == []
-    assert (secrets.value("token", "acme"), secrets.value("token", "acme")) == ("n3w", "n3w")
-    assert renewed == ["token"]
-
-
-def test_a_token_that_is_still_too_old_after_its_refresh_is_not_used(store):
-    past = dt.datetime.fromtimestamp(NOW / 1000 - 1, dt.UTC)
-    oauth = {"kind": "oauth2", "refresh_url": "https://auth.example.com/", "refresh_token": "r"}
-    create(store, "token", expires_at=past, **oauth)
-    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, lambda _id: None)
-    assert "expired at" in refusal("credential.unusable", secrets.value, "token", "acme")
+    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, never)
+    told = {}
+    for id, tenant in (("plain", "acme"), ("off", "acme"), ("token", "beta"), ("token", "acme")):
+        with pytest.raises(RequestError) as found:
+            secrets.value(id, tenant)
+        assert found.value.code == "credential.unusable"
+        told[id, tenant] = found.value.details
+    assert told.pop(("token", "acme")) == {"again": True, "credential": "token"}
+    assert set(map(str, told.values())) == {"{}"}
 
 
 def test_a_worker_gets_params_with_the_values_in_them(store):

@@ -202,19 +202,40 @@ SETBACKS = {
 def test_why_there_was_no_token_is_kept_and_told_until_the_next_try(rows, name):
     provider, why, again = SETBACKS[name]
     create(rows)
-    refusal("credential.refresh", refresh, rows, provider)
+    refusal("credential.refresh", refresh, rows, provider, EXPIRES_MS)
     shown = get_credential(rows.store, "acme", "mail")
     assert shown.refresh_error.endswith(why)
-    assert value(rows) == "t0ken"  # it has not expired yet
-    with pytest.raises(RequestError) as found:
-        value(rows, EXPIRES_MS)
-    assert (found.value.code, why in found.value.message) == ("credential.refresh", True)
-    assert found.value.details.get("again", False) is again
-    assert "r3fresh" not in str(found.value)
+    assert value(rows, EXPIRES_MS - 1) == "t0ken"  # whoever has it may use it to its end
+    later = EXPIRES_MS + limits.REFRESH_AGAIN_MS
+    told = error(rows, later - 1)
+    assert (told.code, why in told.message) == ("credential.refresh", True)
+    assert told.details == ({"again": True} if again else {})
+    assert "r3fresh" not in str(told)
+    renewable = error(rows, later).details.get("credential")
+    assert renewable == ("mail" if again else None)
     well = Provider(access_token="n3w", expires_in=600)
-    assert refresh(rows, well, DUE_MS + limits.REFRESH_AGAIN_MS - 1) is False
-    assert refresh(rows, well, DUE_MS + limits.REFRESH_AGAIN_MS) is True
+    assert refresh(rows, well, later - 1) is False
+    assert refresh(rows, well, later) is True
     assert get_credential(rows.store, "acme", "mail").refresh_error is None
+
+
+def error(rows, now_ms):
+    """Why the value cannot be had."""
+    with pytest.raises(RequestError) as found:
+        value(rows, now_ms)
+    return found.value
+
+
+def test_a_token_that_has_expired_when_it_comes_is_kept_and_not_asked_for_at_once(rows):
+    create(rows)
+    provider = Provider(access_token="n3w", refresh_token="r2", expires_in=0)
+    assert refresh(rows, provider, EXPIRES_MS) is True
+    told = error(rows, EXPIRES_MS)
+    assert (told.code, "expired already" in told.message) == ("credential.refresh", True)
+    assert refresh(rows, provider, EXPIRES_MS + 1) is False
+    well = Provider(access_token="n4w", expires_in=600)
+    assert refresh(rows, well, EXPIRES_MS + limits.REFRESH_AGAIN_MS) is True
+    assert well.asked[0][1]["refresh_token"] == "r2"
 
 
 def test_a_new_value_makes_what_went_wrong_with_the_old_one_forgotten(rows):
@@ -258,9 +279,8 @@ def test_a_claim_that_was_lost_with_its_process_holds_nobody_for_long(rows):
     with pytest.raises(KeyboardInterrupt):
         refresh(rows, Dying(), EXPIRES_MS)
     assert refresh_under_way(rows.store, "mail", EXPIRES_MS)
-    with pytest.raises(RequestError) as found:
-        value(rows, EXPIRES_MS)
-    assert (found.value.code, found.value.details) == ("credential.unusable", {"again": True})
+    told = error(rows, EXPIRES_MS)
+    assert (told.code, told.details["credential"]) == ("credential.unusable", "mail")
     later = EXPIRES_MS + limits.REFRESH_AGAIN_MS
     assert not refresh_under_way(rows.store, "mail", later)
     assert refresh(rows, Provider(access_token="n3w", expires_in=600), later) is True
