@@ -52,6 +52,7 @@ from detent.service.starting import (
     check_labels,
     start_submission,
 )
+from detent.service.steering import command_args
 
 
 class Engine:
@@ -230,9 +231,9 @@ class Engine:
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
         """Ask for a state change; the kernel's verdict, and the same one for the same `id`."""
-        parts = self._parts
+        parts, checked = self._parts, command_args(verb, args)
         told = parts.fresh_id() if id is None else id
-        return parts.ask(lambda ack: sending.command_submission(instance, verb, args, told, ack))
+        return parts.ask(lambda ack: sending.command_submission(instance, verb, checked, told, ack))
 
     def _configure(self, instance: str, verb: str, args: Any, id: str | None = None) -> Verdict:
         """Ask one of the engine's own instances for a change; the verdict of its block."""

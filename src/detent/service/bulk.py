@@ -120,7 +120,7 @@ def bulk_action(action: str, id: str, args: Any, now: Moment) -> BulkAction:
 def told_action(action: Action, id: str, args: Any, now: Moment) -> BulkAction:
     """The action with arguments as the kernel takes them, from whoever may have made them up."""
     if action in ("set_state", "reschedule"):
-        return BulkAction(action=action, id=id, args=steering.command_args(action, args, now))
+        return BulkAction(action=action, id=id, args=steering.command_args(action, args))
     return bulk_action(action, id, args, now)
 
 

@@ -101,29 +101,22 @@ def _check_injection(blocks: Any, position: int | None) -> None:
         raise invalid("blocks", "a list of blocks", blocks)
 
 
-def command_args(verb: Verb, args: Any, now: Moment) -> Any:
+def command_args(verb: Verb, args: Any) -> Any:
     """The arguments of a command as the kernel takes them, from whoever may have made them up."""
     given = dict(args) if isinstance(args, Mapping) else {}
     match verb:
         case "set_data":
             return set_data(given.get("data"))
         case "set_state":
-            at = _tick(given.get("next_fire_at"), now)
-            return {**set_state(given.get("state"), None, now), "next_fire_at": at}
+            at = given.get("next_fire_at")
+            if at is not None and (type(at) is not int or at < 0):
+                raise invalid("next_fire_at", "a tick, or null", at)
+            return {**set_state(given.get("state"), None, None), "next_fire_at": at}
         case "reschedule":
             return reschedule(given.get("offset_ms", 0))
         case "resume_from":
             return resume_from(given.get("block", ""), given.get("data"), given.get("signals"))
     return args
-
-
-def _tick(given: Any, now: Moment) -> int | None:
-    if given is None:
-        return None
-    if type(given) is not int or given < 0:
-        raise invalid("next_fire_at", "a tick, or null", given)
-    span_ms("next_fire_at", (given - now.tick) * now.resolution_ms)
-    return given
 
 
 def _signal(given: Any) -> dict[str, Any]:

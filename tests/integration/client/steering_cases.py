@@ -267,7 +267,10 @@ REFUSED |= {
         "definition.invalid",
     ),
     "bulk": (lambda door, _: door.bulk("explode", {}), "request.invalid"),
-    "command": (lambda door, w: door.command(w.ended, "explode"), "request.invalid"),
+    "command": (
+        lambda door, w: door.command(w.failed(), "resume_from", {"block": "a", "signals": ["x"]}),
+        "request.invalid",
+    ),
     "wait_for": (
         lambda door, w: door.wait_for(w.asleep(), "failed", timeout=0.05),
         "request.timeout",

@@ -283,7 +283,7 @@ def test_in_the_engines_own_words_a_tenant_reaches_its_own_and_the_operator_all(
         {"action": "cancel", "limit": 0},
         {"action": "signal"},
         {"action": "set_state", "args": {"state": "asleep"}},
-        {"action": "set_state", "args": {"state": "scheduled", "next_fire_at": 2**62}},
+        {"action": "set_state", "args": {"state": "scheduled", "next_fire_at": "soon"}},
         {"action": "reschedule", "args": {"offset_ms": "1h"}},
     ],
 )

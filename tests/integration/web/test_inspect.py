@@ -122,10 +122,13 @@ MADE_UP = {
 @pytest.mark.parametrize("name", MADE_UP)
 def test_arguments_that_somebody_made_up_are_refused_and_change_nothing(server, waiting, name):
     before = server.engine.inspect.show(waiting)
+    tree = server.engine.inspect.tree(waiting)
     verb, args = MADE_UP[name]
     refused = server.post(f"/instances/{waiting}/commands", {"verb": verb, "args": args})
     assert refused.status_code == 400, refused.text
-    assert server.engine.inspect.show(waiting) == before
+    after = server.engine.inspect.show(waiting)
+    assert (after.summary.state, after.data) == (before.summary.state, before.data)
+    assert server.engine.inspect.tree(waiting) == tree
 
 
 def test_what_would_have_been_is_asked_with_definitions_of_the_same_tenant_only(server, waiting):

@@ -53,7 +53,7 @@ async def _checked(call: Call, body: Command) -> Any:
             return await _blocks(call, given)
         case "migrate" if "to" in given:
             return await _target(call, given["to"])
-    return steering.command_args(body.verb, body.args, call.desk.moment())
+    return steering.command_args(body.verb, body.args)
 
 
 async def _blocks(call: Call, given: dict[str, Any]) -> dict[str, Any]:
