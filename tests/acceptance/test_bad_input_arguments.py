@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 import detent
-from detent import sequence, wait
+from detent import sequence, step, wait
 from detent.model import limits
 from tests.acceptance.stage import DAY_MS, digest, dump, refused, state, virtual
 
@@ -341,3 +341,25 @@ def test_a_refused_engine_lets_the_store_go(path):
     assert dump(path) == before
     with virtual(path) as again:
         assert state(again, kept) == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("verb", "args"),
+    [
+        ("set_state", {"state": 7}),
+        ("set_state", {"state": "scheduled", "next_fire_at": "soon"}),
+        ("set_state", {"state": "scheduled", "next_fire_at": -1}),
+        ("set_state", {"state": "scheduled", "next_fire_at": 2**62}),
+        ("reschedule", {"offset_ms": "1h"}),
+        ("resume_from", {"block": "a", "signals": ["go"]}),
+        ("resume_from", {"block": "a", "data": [1]}),
+    ],
+)
+def test_arguments_of_a_command_that_somebody_made_up_are_refused(engine, verb, args):
+    made = engine.start(sequence("s", step("a", "fail"), wait("w", signal="x")))
+    engine.run_until_idle()
+    before = engine.inspect.show(made)
+    with refused("request.invalid"):
+        engine.command(made, verb, args)
+    after = engine.inspect.show(made)
+    assert (after.summary.state, after.data) == (before.summary.state, before.data)

@@ -52,6 +52,22 @@ def test_a_record_is_replaced_by_who_read_its_newest_revision(store):
     assert store.replace_record(kept._replace(id="s-9")) is False
 
 
+def test_many_are_replaced_at_once_but_for_those_that_were_written_since(store):
+    for record in numbered(4):
+        store.insert_record(record)
+    read = store.records(RecordQuery("note"))
+    store.replace_record(read[1]._replace(body=b"mine"))
+    store.delete_record("note", "n-3")
+    assert store.replace_records([each._replace(body=b"new") for each in read]) == 2
+    kept = store.records(RecordQuery("note"))
+    assert [(each.id, each.body, each.rev) for each in kept] == [
+        ("n-1", b"new", 2),
+        ("n-2", b"mine", 2),
+        ("n-4", b"new", 2),
+    ]
+    assert store.replace_records([]) == 0
+
+
 def test_a_key_that_is_taken_is_not_taken_by_replacing(store):
     store.insert_record(ALICE)
     store.insert_record(ALICE._replace(id="s-2", key="bob"))

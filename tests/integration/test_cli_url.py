@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
+import click
 import pytest
 
 import detent
+from detent.cli.invocation import NEEDS_FILE
+from detent.cli.program import program
 from detent.testing.serving import serving
 from detent.web.api.settings import ApiSettings
 from tests.integration.doors import ROOT, fresh
+from tests.integration.fickle import fickle, say
 from tests.unit.cli.commands import detent as run
 
 SHOP = """
@@ -158,24 +162,120 @@ def test_a_journal_is_exported_as_from_the_store(server, far, near, shop, monkey
     assert id in everything.out
 
 
-FILE_ONLY = (
-    ("audit", "verify"),
-    ("audit", "anchor"),
-    ("audit", "report", "x", "--to", "x.pdf"),
-    ("doctor",),
-    ("clock", "accept"),
-    ("run", "x.yaml"),
-    ("serve",),
-    ("instance", "fork", "x", "--at", "1"),
-)
+def test_an_instance_is_forked_at_the_server(server, far, shop):
+    id = far("instance", "start", shop[1], "--data", '{"n": 1}')["instance"]
+    server[0].wait_for(id, "waiting")
+    made = far("instance", "fork", id, "--before", "ask", "--data", '{"n": 2}', "--dry-run")
+    assert (made["request"], made["owner"]) == ("fork", True)
+    view = server[0].inspect.show(made["fork"])
+    assert (view.data["n"], view.dry_run) == (2, True)
+    assert server[0].inspect.show(id).data["n"] == 1
+    refused = run("instance", "fork", id, "--at", "99", "--url", server[1])
+    assert (refused.code, "fork.refused" in refused.err) == (4, True)
 
 
-@pytest.mark.parametrize("words", FILE_ONLY, ids=" ".join)
-def test_what_needs_the_file_itself_says_so(words):
-    shown = run(*words, "--url", "http://127.0.0.1:1")
+ID = "01a1ee28-56ee-7e9b-abcc-544bcf47cf0a"
+# What each command needs beside a URL to be carried out by a server.
+WORDS = {
+    "definition deploy": ("{file}",),
+    "definition list": (),
+    "definition show": ("shop",),
+    "instance cancel": (ID,),
+    "instance explain": (ID,),
+    "instance fork": (ID, "--at", "1"),
+    "instance list": (),
+    "instance migrate": (ID, "--undo"),
+    "instance pause": (ID,),
+    "instance replay": (ID,),
+    "instance resume": (ID,),
+    "instance retry": (ID,),
+    "instance show": (ID,),
+    "instance signal": (ID, "go"),
+    "instance start": ("shop",),
+    "instance timeline": (ID,),
+    "instance tree": (ID,),
+    "effect list": (),
+    "effect resolve": ("abcd", "--skip"),
+    "limit close": ("k", "--for", "1h"),
+    "limit delete": ("k",),
+    "limit list": (),
+    "limit open": ("k",),
+    "limit set": ("k", "--max", "1", "--window", "1h"),
+    "limit show": ("k",),
+    "pool add": ("p", "k"),
+    "pool create": ("p",),
+    "pool delete": ("p",),
+    "pool disable": ("p", "k"),
+    "pool enable": ("p", "k"),
+    "pool list": (),
+    "pool remove": ("p", "k"),
+    "pool show": ("p",),
+    "pool update": ("p", "k", "--weight", "2"),
+    "cron create": ("shop", "0 9 * * *"),
+    "cron delete": ("c",),
+    "cron disable": ("c",),
+    "cron enable": ("c",),
+    "cron list": (),
+    "cron next": ("c",),
+    "cron show": ("c",),
+    "cron update": ("c", "--expr", "0 9 * * *"),
+    "audit export": (),
+}
+# Those that look at no store at all, and the one that has its own way to a server.
+NO_STORE = {
+    "demo",
+    "init",
+    "definition diff",
+    "definition validate",
+    "calendar cron",
+    "calendar preview",
+    "audit keygen",
+    "worker",
+}
+FILE_WORDS = {
+    "run": ("x.yaml",),
+    "audit report": ("x", "--to", "x.pdf"),
+}
+
+
+def every_command():
+    """The name of each command, as it is typed."""
+    found, open_ = [], [("", program)]
+    while open_:
+        name, command = open_.pop()
+        if not isinstance(command, click.Group):
+            found.append(name)
+            continue
+        context = click.Context(command)
+        open_ += [
+            (f"{name} {each}".strip(), command.get_command(context, each))
+            for each in command.list_commands(context)
+        ]
+    return set(found)
+
+
+def test_every_command_reaches_a_server_or_says_why_not():
+    assert every_command() == {*WORDS, *NO_STORE, *NEEDS_FILE}
+    assert len(every_command()) == len(WORDS) + len(NO_STORE) + len(NEEDS_FILE)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_command_speaks_to_the_server_that_it_is_given(shop, name):
+    words = [each.format(file=shop[1]) for each in WORDS[name]]
+    with fickle("", *[say(418, b"teapot")] * 3) as there:
+        shown = run(*name.split(), *words, "--url", there.url)
+        assert (shown.code, "server.answer" in shown.err) == (5, True), shown
+        assert len(there.calls) == 1
+
+
+@pytest.mark.parametrize("name", NEEDS_FILE)
+def test_what_needs_the_file_itself_says_so_and_why(name):
+    words = FILE_WORDS.get(name, ())
+    shown = run(*name.split(), *words, "--url", "http://127.0.0.1:1")
     assert shown.code == 2
     assert "--db" in shown.err
     assert "http://127.0.0.1:1" in shown.err
+    assert NEEDS_FILE[name] in shown.err
 
 
 def test_the_url_comes_from_the_environment_unless_the_command_line_names_a_store(
@@ -211,6 +311,17 @@ def test_a_server_that_wants_a_tenant_gets_one_by_its_option(server, monkeypatch
         assert run("instance", "list", "--url", url, "--tenant", "default").code == 0
 
 
-def test_no_command_takes_the_key_on_its_command_line():
-    assert "--api-key" not in run("instance", "list", "--help").out
-    assert run("instance", "list", "--api-key", "x").code == 2
+@pytest.mark.parametrize("name", sorted(every_command()))
+def test_no_command_takes_the_key_on_its_command_line(name):
+    shown = run(*name.split(), "--api-key", "s3cret-s3cret")
+    assert shown.code == 2, shown
+    assert "DETENT_API_KEY" in shown.err
+    assert "s3cret" not in shown.err + shown.out
+    assert "--api-key" not in run(*name.split(), "--help").out
+
+
+def test_a_key_before_or_within_the_command_is_refused_as_well():
+    for words in (("--api-key=s3cret", "worker"), ("instance", "--api-key", "s3cret", "list")):
+        shown = run(*words, "-o", "json") if words[0] == "instance" else run(*words)
+        assert (shown.code, "DETENT_API_KEY" in shown.err) == (2, True)
+        assert "s3cret" not in shown.err + shown.out

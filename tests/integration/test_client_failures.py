@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import detent
-from detent import sequence, wait
+from detent import sequence, step, wait
 from detent.testing.serving import serving
 from detent.web.api.settings import ApiSettings
 from tests.integration.doors import ROOT, Awaited, doors, fresh
@@ -93,6 +93,41 @@ def test_every_request_that_changes_something_happens_once_though_its_answer_is_
     assert len(kept) == 1
     assert house.engine.inspect.show(ids[0]).summary.state == "cancelled"
     assert [each.id for each in house.engine.crons.list(tenant=tenant)] == [cron.id]
+
+
+def test_steering_and_reports_happen_once_though_the_answer_is_lost(house, connect):
+    made, tenant, job = waiting(), fresh("acme"), fresh("job")
+    id = house.engine.start(made, {"n": 0}, tenant=tenant)
+    works = sequence(fresh("works"), step("s", job, queue_name="q"))
+    worked = house.engine.start(works, tenant=tenant)
+    house.engine.wait_for(worked, "waiting")
+    with fickle(house.url) as between:
+        client = connect(between.url, tenant=tenant)
+
+        def lossy(call):
+            between.script[:] = [_lose_posts(between)] * 4
+            return call()
+
+        fork = lossy(lambda: client.fork(id, before="w"))
+        told = lossy(lambda: client.inject(id, [wait("x", signal="go")]))
+        lossy(lambda: client.set_data(id, {"n": 1}))
+        event = lossy(lambda: client.events.send("paid", "o1", "p1"))
+        (task,) = client.work.poll(job, "w1", queue="q")
+        held = (task.id, "w1", task.claim_epoch)
+        assert lossy(lambda: client.work.heartbeat(*held, checkpoint=1, seq=0)) == 1
+        lossy(lambda: client.work.complete(*held, {"n": 2}))
+    assert {each.id for each in started(house, made.name)} == {id, fork}
+    assert (told["total_injected"], event.duplicate) == (1, False)
+    actions = [each.action for each in house.engine.inspect.audit(id)]
+    assert (actions.count("data.replaced"), actions.count("blocks.injected")) == (1, 1)
+    assert house.engine.wait_for(worked) == "completed"
+
+
+def test_a_poll_whose_answer_is_lost_is_not_repeated(house, connect):
+    with fickle(house.url, lose_answer, forward) as between:
+        lost = failure(lambda: connect(between.url).work.poll(fresh("job"), "w1"))
+    assert lost.code == "server.unreachable"
+    assert len(between.calls) == 1
 
 
 def _lose_posts(between):

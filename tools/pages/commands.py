@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from detent.cli.invocation import NEEDS_FILE
 from detent.cli.program import program
-from pages.markdown import document, fenced
+from pages.markdown import document, fenced, table
 
 Place = tuple[tuple[str, click.Command], ...]
 
@@ -22,12 +23,19 @@ engine owns the store, commands that change something leave their request in it 
 carries it out. When nobody owns it, the command carries it out itself; handlers are then called
 when an engine is started on the store.
 
-`--db`, `--tenant`, `-o` and `-h` stand at `detent` itself or at any command; the inner counts."""
+`--db`, `--url`, `--tenant`, `-o` and `-h` stand at `detent` itself or at any command; the inner
+counts."""
+_ELSEWHERE = """\
+With `--url`, or `$DETENT_URL`, the same commands speak to a server that runs elsewhere. Its API key
+is read from `$DETENT_API_KEY` and from nowhere else: every process of a machine sees a command
+line. What works on the store's file refuses a URL:"""
 
 
 def page(root: Path) -> str:  # noqa: ARG001 - every page is made from the root
     """Make the page."""
-    parts = [_OPENING]
+    needing = [(f"`detent {name}`", why) for name, why in NEEDS_FILE.items()]
+    parts = [_OPENING, "## Through a server", _ELSEWHERE]
+    parts.append(table(("Command", "Why it needs the file"), needing))
     for place in walk((("detent", program),)):
         names = " ".join(name for name, _command in place)
         parts += [f"{'#' * min(len(place) + 1, 4)} {names}", fenced(help_of(place))]

@@ -19,6 +19,7 @@ class AsyncEngine:
     _VERBS = frozenset(
         {
             "start",
+            "start_request",
             "start_many",
             "signal",
             "pause",
@@ -76,6 +77,26 @@ class AsyncEngine:
     def crons(self) -> AsyncVerbs:
         """`await engine.aio.crons.create(...)` and the other verbs of `engine.crons`."""
         return AsyncVerbs(self._engine.crons)
+
+    @property
+    def events(self) -> AsyncVerbs:
+        """`await engine.aio.events.send(...)` and the other verbs of `engine.events`."""
+        return AsyncVerbs(self._engine.events)
+
+    @property
+    def webhooks(self) -> AsyncVerbs:
+        """`await engine.aio.webhooks.outbox(...)` and the other verbs of `engine.webhooks`."""
+        return AsyncVerbs(self._engine.webhooks)
+
+    @property
+    def work(self) -> AsyncVerbs:
+        """`await engine.aio.work.poll(...)` and the other verbs of `engine.work`."""
+        return AsyncVerbs(self._engine.work)
+
+    @property
+    def inspect(self) -> AsyncVerbs:
+        """`await engine.aio.inspect.show(...)` and the other views of `engine.inspect`."""
+        return AsyncVerbs(self._engine.inspect)
 
 
 class AsyncVerbs:

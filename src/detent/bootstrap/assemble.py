@@ -10,9 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -24,6 +22,7 @@ from detent.bootstrap.asking import ask_all
 from detent.bootstrap.callers import Callers, Watch, raise_refusal
 from detent.bootstrap.farewell import close_at_exit, dismiss
 from detent.bootstrap.fresh import FreshIds
+from detent.bootstrap.freshness import Renewal
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.known_handlers import known_here, registration, remember
 from detent.bootstrap.making import (
@@ -37,8 +36,10 @@ from detent.bootstrap.making import (
     seed_of,
 )
 from detent.bootstrap.own import register_own
+from detent.bootstrap.resealing import note_keys
 from detent.bootstrap.settings import Settings, for_writer
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.until import moved
 from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
 from detent.bootstrap.wake import WakeListener
@@ -59,14 +60,13 @@ from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
 from detent.service.arguments import check_instance, unknown_instance
 from detent.service.catalogue import definition_row
-from detent.service.credentials import StoredSecrets
+from detent.service.handing_out import StoredSecrets
 from detent.service.starting import Moment, StartRequest, start_arrival, start_submission
 from detent.service.vault import Safe
 from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
 MEMORY = ":memory:"
-_LOOK_S = 1.0  # a writer that died may have moved an instance and told nobody
 
 
 class Parts:
@@ -83,7 +83,8 @@ class Parts:
         self.answering: dict[Any, list[str]] = {}  # by tenant and key of a request
         vault = vault_of(settings.vault_key, settings.vault_old_keys)
         self.safe = Safe(vault, settings.allow_internal_urls, settings.allowed_internal_hosts)
-        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms))
+        self.renewal = Renewal(self)
+        self.registry = Registry(StoredSecrets(self.read, self.safe, self.now_ms, self.renewal))
         self.work = WorkRoom(self)
         self.chance = chance_of(seed_of(settings, store) if self.meta.clock == "virtual" else None)
         self._store = store
@@ -249,7 +250,7 @@ class Parts:
             if self._driver is not None:
                 self._driver.run_until_idle(future.done)
                 timeout = 0.0
-            return self._moved(instance, future, wanted, timeout)
+            return moved(future, lambda: self._state_of(instance), wanted, timeout)
         except FutureTimeout:
             raise RequestError(
                 "request.timeout",
@@ -263,22 +264,6 @@ class Parts:
         if row is None:
             raise unknown_instance(instance)
         return row.state
-
-    def _moved(
-        self, instance: str, future: Future[str], wanted: frozenset[str], timeout: float | None
-    ) -> str:
-        """The state that was told, or found in the store now and then."""
-        until = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
-            try:
-                return future.result(max(0.0, left))
-            except FutureTimeout:
-                row = self.read(lambda store: store.instance(instance))
-                if row is not None and row.state in wanted:
-                    return row.state
-                if until is not None and time.monotonic() >= until:
-                    raise
 
     def virtual(self) -> VirtualDriver:
         """The driver of virtual time."""
@@ -307,6 +292,7 @@ class Parts:
         """Start everything; what was started is closed again if something fails."""
         self._number = close_at_exit(self)
         try:
+            note_keys(self._store, self.safe.vault)
             self.deltas = register_own(self, post)
             self.registry.collect(handlers)
             if self.meta.clock == "virtual":
@@ -366,6 +352,7 @@ class Parts:
                 last.callback(shutil.rmtree, self._directory, ignore_errors=True)
                 last.callback(self._close_store)
                 last.callback(self.inspector.close)
+                last.callback(self.renewal.close)
                 last.callback(self.watch.fail_all, closed())
                 last.callback(self.callers.fail_all, closed())
                 parts = (self._link, self._driver, self._dispatcher, self._wake, self.work)

@@ -22,7 +22,7 @@ from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
 from detent.bootstrap.settings import check, settings_of
-from detent.bootstrap.steering import BulkOptions, Steering, Where
+from detent.bootstrap.steering import Steering
 from detent.bootstrap.webhooks import Webhooks
 from detent.bootstrap.work import Work
 from detent.definition import load
@@ -36,7 +36,7 @@ from detent.model.link import Submission
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
-from detent.service.bulk import BulkResult
+from detent.service.bulk import BulkOptions, BulkResult, Where
 from detent.service.catalogue import check_definition, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.policies import check_policies, read_policies
@@ -52,6 +52,7 @@ from detent.service.starting import (
     check_labels,
     start_submission,
 )
+from detent.service.steering import command_args
 
 
 class Engine:
@@ -214,7 +215,7 @@ class Engine:
         self, instance: str, blocks: Sequence[Any], *, position: int | None = None
     ) -> dict[str, Any]:
         """Put blocks into one instance, after those of its definition."""
-        return self._steering.inject(instance, blocks, position, self._parts.registry.specs())
+        return self._steering.inject(instance, blocks, position, self._parts.handlers())
 
     def bulk(
         self, action: str, where: Where, args: Any = None, **options: Unpack[BulkOptions]
@@ -230,9 +231,9 @@ class Engine:
         self, instance: str, verb: Verb, args: Any = None, *, id: str | None = None
     ) -> Verdict:
         """Ask for a state change; the kernel's verdict, and the same one for the same `id`."""
-        parts = self._parts
+        parts, checked = self._parts, command_args(verb, args)
         told = parts.fresh_id() if id is None else id
-        return parts.ask(lambda ack: sending.command_submission(instance, verb, args, told, ack))
+        return parts.ask(lambda ack: sending.command_submission(instance, verb, checked, told, ack))
 
     def _configure(self, instance: str, verb: str, args: Any, id: str | None = None) -> Verdict:
         """Ask one of the engine's own instances for a change; the verdict of its block."""

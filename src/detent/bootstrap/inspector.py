@@ -120,7 +120,7 @@ class Inspector:
 
     def gated_tenants(self, *, tenant: str | None = None) -> list[str]:
         """The tenants that have limits or pools."""
-        return self.look(lambda store: gated_tenants(store) if tenant is None else [tenant])
+        return self.look(lambda store: gated_tenants(store, tenant))
 
     def preview_migration(
         self, instance: str, definition: Definition | str, *, tenant: str | None = None

@@ -1,7 +1,7 @@
 """Settings of a server: flags before the environment, that before `detent.toml`, then defaults.
 
-Every setting has one name: `api_key` is `--api-key`, `DETENT_API_KEY` and `api_key = "…"`. A name
-that nobody knows is an error, since a setting that is silently ignored is a hole in the fence.
+Every setting has one name: `log_level` is `--log-level`, `DETENT_LOG_LEVEL` and `log_level = "…"`.
+A name that nobody knows is an error: a setting that is silently ignored is a hole in the fence.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     worker_reaper_stale_secs: int = 60
     encryption_key: str = ""
     encryption_key_file: str = ""
+    encryption_keys_old: tuple[str, ...] = ()
     webhook_urls: tuple[str, ...] = ()
     webhook_secret: str = ""
     handlers: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 NAMES = ServerSettings.__struct_fields__
-SECRET = ("api_key", "encryption_key", "webhook_secret")
+SECRET = ("api_key", "encryption_key", "encryption_keys_old", "webhook_secret")
 
 
 def load_settings(
@@ -66,6 +67,22 @@ def load_settings(
     for name, value, place in (*_of_file(file), *_of_environment(environment), *_flags(flags)):
         told[name] = _checked(name, value, place)
     return ServerSettings(**told)
+
+
+def vault_keys(settings: ServerSettings) -> tuple[str | None, tuple[str, ...]]:
+    """The key that seals secrets, or the file that holds it, and those that only open."""
+    if settings.encryption_key and settings.encryption_key_file:
+        raise RequestError(
+            "vault.key", "give encryption_key or encryption_key_file; both were given"
+        )
+    key = settings.encryption_key or settings.encryption_key_file or None
+    if key is None and settings.encryption_keys_old:
+        raise RequestError(
+            "vault.key",
+            "encryption_keys_old only open what they sealed; set encryption_key or "
+            "encryption_key_file beside them",
+        )
+    return key, settings.encryption_keys_old
 
 
 def without_effect(flags: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:

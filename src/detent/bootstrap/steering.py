@@ -5,15 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from detent.model import limits
 from detent.model.decision import HandlerSpec, Verdict
 from detent.model.link import Submission
 from detent.service import steering
 from detent.service.bulk import (
-    BulkFilter,
+    BulkOptions,
     BulkResult,
+    Where,
     bulk_action,
     bulk_filter,
     bulk_result,
@@ -25,15 +26,6 @@ from detent.service.starting import Moment
 from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
-Where = BulkFilter | Mapping[str, Any]
-"""Which instances a bulk action reaches."""
-
-
-class BulkOptions(TypedDict, total=False):
-    """How far a bulk action goes: to so many instances, or only to counting them."""
-
-    limit: int
-    dry_run: bool
 
 
 class Look(Protocol):

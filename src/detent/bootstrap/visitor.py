@@ -20,7 +20,7 @@ from detent.bootstrap.known_handlers import recall
 from detent.bootstrap.making import chance_of, make_clock
 from detent.bootstrap.owners import living_owner, silent_owner
 from detent.bootstrap.settings import Settings
-from detent.bootstrap.steering import BulkOptions, Steering, Where
+from detent.bootstrap.steering import Steering
 from detent.definition import load
 from detent.kernel.fork import ForkRequest
 from detent.kernel.lifecycle import TERMINAL
@@ -35,13 +35,8 @@ from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
 from detent.service.arguments import reference, wanted_states
-from detent.service.bulk import BulkResult
-from detent.service.catalogue import (
-    check_definition,
-    definition_row,
-    find_definition,
-    settled,
-)
+from detent.service.bulk import BulkOptions, BulkResult, Where
+from detent.service.catalogue import check_definition, definition_row, find_definition, settled
 from detent.service.gates import SYSTEM
 from detent.service.proving import fork_submission
 from detent.service.publishing import deploy_definition
@@ -55,6 +50,7 @@ from detent.service.starting import (
     check_labels,
     start_submission,
 )
+from detent.service.steering import command_args
 from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
@@ -192,8 +188,9 @@ class Visitor:
     ) -> Verdict:
         """Ask for a state change and wait for the verdict; the same `id` gets the same one."""
         self._row(instance)
+        told = command_args(verb, args)
         asked = self._fresh_id() if id is None else id
-        return self._ask(sending.command_submission(instance, verb, args, asked, 0), asked)
+        return self._ask(sending.command_submission(instance, verb, told, asked, 0), asked)
 
     def deploy(
         self, definition: Definition, *, tenant: str = "default", namespace: str = "default"

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from detent.model.decision import Verdict
 from detent.model.link import Submission
 from detent.service import webhooks
-from detent.service.webhooks import DeliveryFilter, DeliveryView, Disabled, Preview
+from detent.service.webhooks import (
+    DeliveryFilter,
+    DeliveryOptions,
+    DeliveryView,
+    Disabled,
+    Preview,
+)
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
@@ -28,7 +34,7 @@ class Webhooks:
         return self._look(lambda store: webhooks.outbox(store, limit, tenant))
 
     def list(
-        self, limit: int = 100, *, tenant: str | None = None, **wanted: Any
+        self, limit: int = 100, *, tenant: str | None = None, **wanted: Unpack[DeliveryOptions]
     ) -> Sequence[DeliveryView]:
         """The newest deliveries, by `url`, `event_type`, `delivered` or `error_class`."""
         found = DeliveryFilter(**wanted) if wanted else None

@@ -40,7 +40,7 @@ _NOT_FOUND = (
     "resource.unknown",
     "file.missing",
 )
-_OPERATOR = ("request.timeout",)
+_OPERATOR = ("request.timeout", "vault.key")
 _REFUSED = ("definition.conflict", "request.unauthorized", "request.forbidden")
 _NO = (
     "request.",

@@ -29,6 +29,19 @@ FORMATS = ("text", "json")
 SEAL_KEY = "DETENT_SEAL_KEY_FILE"
 
 
+# Commands that work on the store's file, and why no server stands in for it.
+NEEDS_FILE = {
+    "run": "it is an engine of its own, which owns the store",
+    "serve": "it is the server, which owns the store",
+    "credential reseal": "the keys are this machine's and never travel",
+    "audit verify": "a proof is made from the bytes: a server's word about itself is none",
+    "audit report": "it holds the proof of the chain, which is made from the bytes",
+    "audit anchor": "it is taken from the bytes that it is to be compared with",
+    "clock accept": "whoever says that the time is right has looked at that machine",
+    "doctor": "it looks at the file, its disk and its machine",
+}
+
+
 class Invocation(Struct):
     """The options that all commands share, and the screen they print to."""
 
@@ -57,10 +70,13 @@ class Invocation(Struct):
         return Client(self.url, tenant=self.tenant)
 
     def needs_file(self) -> None:
-        """Refuse a server: what comes now works on the store itself."""
+        """Refuse a server: what comes now works on the store itself, for a reason that is told."""
         if self.url is not None:
+            _, _, command = click.get_current_context().command_path.partition(" ")
+            why = NEEDS_FILE[command]
             raise click.UsageError(
-                f"This works on the store itself, not through {self.url}: name its file with --db."
+                f"This works on the store itself, not through {self.url} ({why}): "
+                "name its file with --db."
             )
 
     @property

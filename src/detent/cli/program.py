@@ -28,12 +28,17 @@ COMMANDS = {
     "pool": ("pools", "pool", "Share work between mailboxes, keys or numbers."),
     "cron": ("crons", "cron", "Start instances at the times of a schedule."),
     "calendar": ("calendars", "calendar", "Draw when windows are open, and list fires."),
+    "credential": ("credentials", "credential", "Seal stored secrets with another key."),
     "audit": ("audits", "audit", "Verify, export and anchor the chain."),
     "clock": ("clocks", "clock", "Accept a jump of the clock."),
     "doctor": ("doctor", "doctor", "Look for what is wrong with a store."),
 }
 
 _ABSENT = "`detent run FILE` or `detent limit set KEY` makes one, --db names another"
+_KEY_SEEN = (
+    "an API key is read from the environment only, as every process of this machine sees a "
+    "command line; set DETENT_API_KEY and leave --api-key out"
+)
 _WAYS_OUT = {"store.owned": "`detent instance start FILE` starts an instance through it"}
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(
@@ -113,6 +118,8 @@ def _explain(error: Exception, options: Invocation) -> int:
 
 def _told(error: Exception) -> tuple[int, str, str]:
     """Exit code, stable code and sentence of an error."""
+    if isinstance(error, click.NoSuchOption) and error.option_name == "--api-key":
+        return exits.USAGE, "usage", _KEY_SEEN
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "detent"
         sentence = error.format_message().rstrip(".")

@@ -10,11 +10,15 @@ from typing import Any
 import click
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.server_settings import ServerSettings, load_settings, without_effect
+from detent.bootstrap.server_settings import (
+    ServerSettings,
+    load_settings,
+    vault_keys,
+    without_effect,
+)
 from detent.bootstrap.serving import ServeSettings, check_exposure, serve
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared
 from detent.cli.sources import load_module
-from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
 from detent.web.api.settings import ApiSettings
 
@@ -71,6 +75,7 @@ def serve_settings(settings: ServerSettings) -> ServeSettings:
 
 def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -> Engine:
     """The engine that a server stands before."""
+    key, old_keys = vault_keys(settings)
     return Engine(
         settings.db,
         handlers=handlers,
@@ -81,22 +86,14 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         seal_key=seal_key,
         workers=True,
         work_stale_ms=settings.worker_reaper_stale_secs * 1000,
-        vault_key=vault_key(settings),
+        vault_key=key,
+        vault_old_keys=old_keys,
         allow_internal_urls=settings.allow_internal_urls,
         allowed_internal_hosts=settings.allowed_internal_hosts,
         webhooks=[{"url": url} for url in settings.webhook_urls],
         webhook_delivery={"secrets": [settings.webhook_secret]} if settings.webhook_secret else {},
         turns=WriterSettings(tick_interval_ms=settings.tick_interval_ms),
     )
-
-
-def vault_key(settings: ServerSettings) -> str | None:
-    """The key that seals secrets, or the file that holds it."""
-    if settings.encryption_key and settings.encryption_key_file:
-        raise RequestError(
-            "vault.key", "give encryption_key or encryption_key_file; both were given"
-        )
-    return settings.encryption_key or settings.encryption_key_file or None
 
 
 def _greet(url: str, settings: ServerSettings) -> None:

@@ -114,18 +114,17 @@ def signal(
 @pass_invocation
 def fork(options: Invocation, instance_id: str, *, data: str | None, **place: Any) -> None:
     """Start a new instance from the record of another; no effect is repeated."""
-    options.needs_file()
     seq, before = place["seq"], place["before"]
     if (seq is None) == (before is None):
         raise click.UsageError("Say where to fork: --at ROW or --before NODE.")
     changed = None if data is None else json_value(data, "--data")
     check_known(options, instance_id)
-    with Visitor(options.db) as visitor:
-        made = visitor.fork(
+    with _leaving(options) as door:
+        made = door.fork(
             instance_id, seq=seq or 0, before=before or "", data=changed, dry_run=place["dry_run"]
         )
-    with asking(options) as door:
-        _answer(options, door, instance_id, "fork", {"fork": made})
+    with asking(options) as host:
+        _answer(options, host, instance_id, "fork", {"fork": made})
 
 
 @click.command()

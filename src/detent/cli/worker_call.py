@@ -15,7 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
@@ -52,7 +52,7 @@ class TaskCall:
         self._every_s = lease_ms / 1000 / _BEATS
         self._order = order_of(task, tenant)
         self._loop = asyncio.get_running_loop()
-        self._thread: asyncio.Future[bytes] | None = None  # a plain function, while it runs
+        self._thread: asyncio.Future[bytes | None] | None = None  # a plain function, while it runs
         self._saving = asyncio.Lock()
         self._seq = task.checkpoint_seq
         self._own: asyncio.Task[Any] | None = None
@@ -116,13 +116,16 @@ class TaskCall:
         try:
             async with asyncio.timeout(seconds):
                 if isinstance(performer, AsyncPerformer):
-                    return await performer.perform(order, order.dispatch)
-                self._thread = in_thread(lambda: performer.perform(order, order.dispatch))
-                return await asyncio.shield(self._thread)
+                    body = await performer.perform(order, order.dispatch)
+                else:
+                    self._thread = in_thread(lambda: performer.perform(order, order.dispatch))
+                    body = await asyncio.shield(self._thread)
         except TimeoutError:
             return performer.timed_out(order, order.dispatch)
         finally:
             KEEPER.reset(token)
+        # Secrets came with the task: none is renewed here, so that every call has an outcome.
+        return cast("bytes", body)
 
     # reporting -----------------------------------------------------------------------------------
 
@@ -229,10 +232,10 @@ def order_of(task: ClaimedTask, tenant: str) -> Order:
     )
 
 
-def in_thread(function: Callable[[], bytes]) -> asyncio.Future[bytes]:
+def in_thread(function: Callable[[], bytes | None]) -> asyncio.Future[bytes | None]:
     """Run a function on a thread that no process waits for when it ends."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[bytes] = loop.create_future()
+    future: asyncio.Future[bytes | None] = loop.create_future()
     context = contextvars.copy_context()
 
     def run() -> None:

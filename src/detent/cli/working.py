@@ -22,6 +22,7 @@ from detent.cli.shown import plural
 from detent.cli.sources import load_handlers
 from detent.cli.worker_shift import Shift, Tally
 from detent.cli.worker_wire import Wire, client
+from detent.client.client import API_KEY
 from detent.handlers.declare import declaration_of
 from detent.handlers.registry import Entry, Registry
 from detent.model.errors import RequestError
@@ -31,7 +32,7 @@ URL = "http://127.0.0.1:8080"
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """What the command line says."""
+    """What the command line says, and the key that the environment holds."""
 
     url: str
     api_key: str
@@ -52,14 +53,11 @@ class Given(Struct, frozen=True, kw_only=True):
     help="A module or file with handlers, or a list of them in it; may be repeated.",
 )
 @click.option(
-    "--url", envvar="DETENT_URL", default=URL, metavar="URL", help=f"The server.  [default: {URL}]"
-)
-@click.option(
-    "--api-key",
-    envvar="DETENT_API_KEY",
-    default="",
-    metavar="KEY",
-    help="A key of the server; better set as DETENT_API_KEY, where no other process sees it.",
+    "--url",
+    envvar="DETENT_URL",
+    default=URL,
+    metavar="URL",
+    help=f"The server; its key is $DETENT_API_KEY.  [default: $DETENT_URL, else {URL}]",
 )
 @click.option("--tenant", default="", metavar="NAME", help="Only tasks of this tenant.")
 @click.option("--queue", metavar="NAME", help="Only tasks of this queue.  [default: any, or none]")
@@ -87,6 +85,7 @@ def worker(options: Invocation, modules: tuple[str, ...], **given: Any) -> int:
     over.
     """
     given["tenant"] = given["tenant"] or options.tenant or ""
+    given["api_key"] = os.environ.get(API_KEY, "")
     given["name"] = given["name"] or _fresh_name()
     told = Given(**given)
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(message)s")

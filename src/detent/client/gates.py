@@ -1,4 +1,4 @@
-"""`client.limits` and `client.pools`: the configuration of a tenant's gate, over HTTP.
+"""`client.limits`, `client.pools` and `client.breakers`: a tenant's gate, over HTTP.
 
 Wrong arguments are refused here by the rules of the gate itself, before anything is sent. What a
 change made is read back as the engine's own view.
@@ -15,8 +15,10 @@ from msgspec.structs import asdict
 from detent.client.talking import Talk
 from detent.client.verb import D, Surface, part, verb
 from detent.definition.durations import Duration
+from detent.model.limits import NAME_CHARS
 from detent.service import gates
-from detent.service.arguments import instant_ms, invalid
+from detent.service.arguments import check_text, instant_ms, invalid
+from detent.service.breakers import BreakerView
 from detent.service.gate_views import LimitView, PoolView, ResourceView, resource_in
 
 _NOW_MS = 0  # what is checked here does not depend on it
@@ -191,6 +193,32 @@ class Pools(Surface[D]):
     def _show(self, name: str, tenant: str) -> Talk[PoolView]:
         found = yield from self._get("/inspect/pools", tuple[PoolView], tenant, pool=name)
         return found[0]
+
+
+class Breakers(Surface[D]):
+    """Circuit breakers: one for each (tenant, handler) that has failed once."""
+
+    @verb
+    def list(self, *, tenant: str | None = None) -> Talk[Sequence[BreakerView]]:
+        """The breakers of a tenant, or of all, by tenant and handler."""
+        return (yield from self._get("/inspect/breakers", list[BreakerView], tenant))
+
+    @verb
+    def show(self, handler: str, *, tenant: str | None = None) -> Talk[BreakerView]:
+        """One breaker; `breaker.unknown` for a handler that never failed."""
+        whose = self._whose(tenant)
+        found = yield from self._get(
+            "/inspect/breakers", tuple[BreakerView], whose, handler=str(handler)
+        )
+        return found[0]
+
+    @verb
+    def reset(self, handler: str, *, tenant: str | None = None) -> Talk[None]:
+        """Close a breaker and forget its failures; whoever waits for it goes on."""
+        check_text("handler", handler, NAME_CHARS)
+        whose = self._whose(tenant)
+        path = f"/tenants/{part(whose)}/circuit-breakers/{part(handler)}/reset"
+        yield from self._tell("POST", path, tenant=whose)
 
 
 def _told(fields: Any, whole: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from detent.kernel.explain import Explanation
 from detent.kernel.replay import FactChange, Replay
 from detent.kernel.tree import Tree
 from detent.kernel.views import AuditEntry, OutputRow, Timeline
+from detent.kernel.whatif import Changes, WhatIf
 from detent.model import limits
 from detent.model.definition import Definition
 from detent.ports.store import Page
@@ -86,9 +87,12 @@ class Inspect(Surface[D]):
         return (yield from self._view(instance, "/effects", list[EffectReceipt], tenant))
 
     @verb
-    def explain(self, instance: str, *, tenant: str | None = None) -> Talk[Explanation]:
-        """Why an instance stands still, and when it can move."""
-        return (yield from self._view(instance, "/explain", Explanation, tenant))
+    def explain(
+        self, instance: str, *, tick: int | None = None, tenant: str | None = None
+    ) -> Talk[Explanation]:
+        """Why an instance stands still, and when it can move; by default as of now."""
+        path = f"/inspect{of_instance(instance, '/explain')}"
+        return (yield from self._get(path, Explanation, tenant, tick=tick))
 
     @verb
     def approvals(self, *, tenant: str | None = None, limit: int = 100) -> Talk[list[Approval]]:
@@ -133,6 +137,14 @@ class Inspect(Surface[D]):
     def recompute(self, instance: str, *, tenant: str | None = None) -> Talk[list[FactChange]]:
         """Recorded facts that would be different today."""
         return (yield from self._view(instance, "/recompute", list[FactChange], tenant))
+
+    @verb
+    def what_if(
+        self, instance: str, changes: Changes, *, tenant: str | None = None
+    ) -> Talk[WhatIf]:
+        """Replay with changed inputs or another definition, and the difference it makes."""
+        path = f"/inspect{of_instance(instance, '/what-if')}"
+        return (yield from self._send("POST", path, changes, WhatIf, tenant))
 
     def _view(self, instance: str, name: str, gives: type[T], tenant: str | None) -> Talk[T]:
         return self._get(f"/inspect{of_instance(instance, name)}", gives, tenant)

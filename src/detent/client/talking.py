@@ -24,6 +24,7 @@ T = TypeVar("T")
 PREFIX = "/api/v1"
 _WELL = range(200, 300)
 _AGAIN = (429, 503)
+_KEY = "idempotency-key"
 _NOT_YET = "request.in_progress"  # the first attempt is still being carried out
 
 
@@ -72,6 +73,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     gives: Any = None
     patience_ms: int = 0  # on top of the client's own
+    keyed: bool = True  # whether a POST carries a key, so that it may come twice and act once
 
 
 class Manners(Struct, frozen=True, kw_only=True):
@@ -111,8 +113,8 @@ def _request(manners: Manners, what: Ask) -> Sent:
     if what.body is not None:
         body = msgspec.json.encode(what.body)
         headers["content-type"] = "application/json"
-    if what.method == "POST":
-        headers["idempotency-key"] = manners.chance(16).hex()
+    if what.method == "POST" and what.keyed:
+        headers[_KEY] = manners.chance(16).hex()
     return Sent(
         method=what.method,
         path=PREFIX + what.path,
@@ -127,7 +129,8 @@ def _again(sent: Sent, heard: Heard | Trouble, error: DetentError) -> bool:
     """Whether another attempt does no harm and may help."""
     if isinstance(heard, Trouble):
         # of a DELETE nobody knows whether it happened, and a second one would say that it had not
-        return heard.kind == "unreached" or (heard.kind == "broken" and sent.method != "DELETE")
+        once = sent.method == "DELETE" or (sent.method == "POST" and _KEY not in sent.headers)
+        return heard.kind == "unreached" or (heard.kind == "broken" and not once)
     return heard.status in _AGAIN or error.code == _NOT_YET
 
 

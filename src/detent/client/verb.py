@@ -14,7 +14,9 @@ from urllib.parse import quote
 from uuid import UUID
 
 from detent.client.talking import Ask, Manners, Talk, ask
-from detent.service.arguments import check_instance, invalid, unknown_instance
+from detent.model import limits
+from detent.model.errors import RequestError
+from detent.service.arguments import check_instance, invalid, storable, unknown_instance
 from detent.service.reading import check_tenant
 
 if TYPE_CHECKING:
@@ -128,6 +130,21 @@ def known_id(instance: object) -> str:
         return str(UUID(str(instance)))
     except ValueError:
         raise unknown_instance(instance) from None
+
+
+def one(id: object, unknown: Callable[[object], RequestError]) -> str:
+    """An id as one part of a path; what cannot be one is unknown, as a stranger's is."""
+    if not storable(id) or not 0 < len(str(id)) <= limits.KEY_CHARS:
+        raise unknown(id)
+    return part(str(id))
+
+
+def one_uuid(id: object, unknown: Callable[[object], RequestError]) -> str:
+    """The same of an id that is always a UUID."""
+    try:
+        return str(UUID(str(id)))
+    except ValueError:
+        raise unknown(id) from None
 
 
 def part(text: str) -> str:

@@ -1,24 +1,26 @@
-"""The engine's verbs as talks: start, signal, steer, wait; each is written once."""
+"""The engine's verbs as talks: start, signal, wait, look; each is written once."""
 
 from __future__ import annotations
 
 import datetime as dt
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from msgspec import Raw, Struct
 
 from detent.client.crons import Crons
-from detent.client.gates import Limits, Pools
+from detent.client.events import Events
+from detent.client.gates import Breakers, Limits, Pools
 from detent.client.inspect import Inspect
-from detent.client.sequences import Definitions
+from detent.client.steering import Id, Steers
 from detent.client.talking import Pause, Talk
-from detent.client.verb import D, T, known_id, of_instance, verb
+from detent.client.verb import D, T, of_instance, verb
+from detent.client.webhooks import Webhooks
+from detent.client.work import Work
 from detent.kernel.explain import Explanation
 from detent.kernel.replay import Replay
 from detent.model import limits
-from detent.model.decision import Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.payload import encode_payload
@@ -33,16 +35,9 @@ from detent.service.arguments import (
     wanted_states,
 )
 from detent.service.clock import ClockView
-from detent.service.instances import InstanceView
-from detent.service.starting import PRIORITIES, StartOptions
+from detent.service.starting import PRIORITIES, StartOptions, StartRequest
 
 _PAUSE_S = 0.05  # where a server answers early
-
-
-class Id(Struct, frozen=True):
-    """What was started."""
-
-    id: str
 
 
 class Ids(Struct, frozen=True):
@@ -63,7 +58,7 @@ class State(Struct, frozen=True):
     state: str
 
 
-class Verbs(Definitions[D]):
+class Verbs(Steers[D]):
     """The verbs of an engine, with the same names, arguments, results and errors."""
 
     # starting and telling ------------------------------------------------------------------------
@@ -84,12 +79,18 @@ class Verbs(Definitions[D]):
         Options: `priority`, `timezone`, `at`, `config`, `metadata`, `dry_run`, `auto_approve`,
         `concurrency_key`, `max_concurrency`, `session`, `budget`.
         """
-        whose = self._whose(tenant)
-        body = _new_instance(data, whose, namespace, options)
-        if key is not None:
-            check_text("key", key, limits.KEY_CHARS)
-            body["idempotency_key"] = key
-        return (yield from self._started(definition, "/instances", [body], Id)).id
+        body = _new_instance(data, self._whose(tenant), namespace, options)
+        return (yield from self._start(definition, body, key))
+
+    @verb
+    def start_request(self, definition: Definition | str, request: StartRequest) -> Talk[str]:
+        """Start from a prepared request; its policies must be none, as those are the server's."""
+        if request.policies:
+            raise invalid("policies", "none: they are those of the server", request.policies)
+        named = {name: getattr(request, name) for name in StartOptions.__annotations__}
+        options = cast("StartOptions", named)
+        body = _new_instance(request.data, request.tenant, request.namespace, options)
+        return (yield from self._start(definition, body, request.key))
 
     @verb
     def start_many(
@@ -127,67 +128,6 @@ class Verbs(Definitions[D]):
             "signal_id": id,
         }
         return (yield from self._send("POST", path, body, SignalId)).signal_id
-
-    # asking --------------------------------------------------------------------------------------
-
-    @verb
-    def pause(self, instance: str) -> Talk[None]:
-        """Pause; in a wait the pause is held until the wait ends."""
-        yield from self._command(instance, "pause")
-
-    @verb
-    def resume(self, instance: str) -> Talk[None]:
-        """Go on from a pause, or withdraw one that is held."""
-        yield from self._command(instance, "resume")
-
-    @verb
-    def cancel(self, instance: str) -> Talk[None]:
-        """Cancel; protected parts and clean-up run first."""
-        yield from self._command(instance, "cancel")
-
-    @verb
-    def retry(self, instance: str) -> Talk[None]:
-        """Go on from the failed nodes of a failed instance."""
-        yield from self._command(instance, "retry")
-
-    @verb
-    def resolve(self, instance: str, effect: str, action: str, result: Any = None) -> Talk[None]:
-        """Decide an indeterminate effect: happened (with its result), failed, skip, or again."""
-        args = {"key": effect, "action": action, "result": result}
-        yield from self._command(instance, "resolve", args)
-
-    @verb
-    def migrate(
-        self, instance: str, definition: Definition | str | None = None, *, undo: bool = False
-    ) -> Talk[None]:
-        """Move a standing instance to another version, or undo the last move."""
-        if undo or definition is None:
-            yield from self._command(instance, "migrate", {"undo": True})
-            return
-        found = yield from self._get(f"/inspect{of_instance(instance)}", InstanceView)
-        place = (found.summary.tenant, found.summary.namespace)
-        target, _known = yield from self._sequence(definition, *place)
-        body = {"instance_id": known_id(instance), "target_sequence_id": target}
-        yield from self._tell("POST", "/sequences/migrate-instance", body)
-
-    @verb
-    def command(
-        self, instance: str, verb: sending.Verb, args: Any = None, *, id: str | None = None
-    ) -> Talk[Verdict]:
-        """Ask for a state change; the kernel's verdict, and the same one for the same `id`."""
-        return (yield from self._command(instance, verb, args, id))
-
-    def _command(
-        self, instance: str, verb: sending.Verb, args: Any = None, id: str | None = None
-    ) -> Talk[Verdict]:
-        path = of_instance(instance, "/commands")
-        sending.command_submission(instance, verb, args, "id" if id is None else id, 0)
-        body = {
-            "verb": verb,
-            "args": Raw(encode_payload(args, where="arguments")),
-            "id": id,
-        }
-        return (yield from self._send("POST", path, body, Verdict))
 
     @verb
     def wait_for(
@@ -261,9 +201,37 @@ class Verbs(Definitions[D]):
         return Pools(self._driver)
 
     @property
+    def breakers(self) -> Breakers[D]:
+        """Circuit breakers: list, show, reset."""
+        return Breakers(self._driver)
+
+    @property
     def crons(self) -> Crons[D]:
         """Schedules: create, update, enable, disable, delete, list, show, next_fires, preview."""
         return Crons(self._driver)
+
+    @property
+    def events(self) -> Events[D]:
+        """Events of producers: send, send_many, list, show."""
+        return Events(self._driver)
+
+    @property
+    def webhooks(self) -> Webhooks[D]:
+        """Deliveries: outbox, list, show, preview, redeliver, drop, disabled, enable."""
+        return Webhooks(self._driver)
+
+    @property
+    def work(self) -> Work[D]:
+        """Tasks of external workers: poll, heartbeat, complete, fail, and what there is to see."""
+        return Work(self._driver)
+
+    def _start(
+        self, definition: Definition | str, body: dict[str, Any], key: str | None
+    ) -> Talk[str]:
+        if key is not None:
+            check_text("key", key, limits.KEY_CHARS)
+            body["idempotency_key"] = key
+        return (yield from self._started(definition, "/instances", [body], Id)).id
 
     def _started(
         self,

@@ -27,7 +27,7 @@ from detent.definition.build_flow import (
 from detent.definition.canonical import load
 from detent.definition.diff import Change, diff
 from detent.definition.faults import FAULTS, FaultClass, status_of
-from detent.definition.injection import check_blocks
+from detent.definition.injection import check_blocks, plain_blocks
 from detent.definition.lint import unknown_fields, warnings
 from detent.definition.normalize import normalize
 from detent.definition.parse import parse, read
@@ -51,6 +51,7 @@ __all__ = [
     "normalize",
     "parallel",
     "parse",
+    "plain_blocks",
     "race",
     "read",
     "retry",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from detent.definition.faults import Faults
 from detent.definition.normalize import normalize
+from detent.definition.plain import plain
 
 if TYPE_CHECKING:
     from detent.model.definition import Definition
@@ -24,3 +26,11 @@ def check_blocks(blocks: Any, definition: Definition) -> Definition:
         "blocks": blocks,
     }
     return normalize(raw)
+
+
+def plain_blocks(blocks: list[Any]) -> list[Any]:
+    """Blocks as they can be sent to who checks them; `DefinitionError` for what has no JSON."""
+    faults = Faults()
+    made: dict[str, list[Any]] = plain({"blocks": blocks}, faults)
+    faults.raise_if_any()
+    return made["blocks"]

@@ -1,6 +1,8 @@
 """One call from order to outcome: bind the request, call the function, read how it ended.
 
-A request that refers to secrets is opened first; the outcome is then told without them.
+A request that refers to secrets is opened first; the outcome is then told without them. Where one
+must be renewed before, nothing is called and there is no outcome yet: the call begins anew, since
+whether it may be made was looked at before the renewal.
 
 A performer never raises for what a handler did; only the cancellation that its dispatcher asked for
 passes through an async one.
@@ -41,15 +43,23 @@ class AsyncPerformer:
         self._open = opener
         self.timed_out = manner.timed_out
 
-    def perform(self, order: Order, dispatch: int) -> Coroutine[Any, Any, bytes]:
-        """The outcome of one call."""
+    def perform(self, order: Order, dispatch: int) -> Coroutine[Any, Any, bytes | None]:
+        """The outcome of one call; None when it was not made and is to begin anew."""
         if self._open is None or not refers(order.request):
             return self._perform(order, order, dispatch)
         return self._perform_opened(self._open, order, dispatch)
 
-    async def _perform_opened(self, opener: Opener, order: Order, dispatch: int) -> bytes:
+    async def _perform_opened(self, opener: Opener, order: Order, dispatch: int) -> bytes | None:
         try:
-            opened = await asyncio.to_thread(opener, order)
+            try:
+                opened = await asyncio.to_thread(opener.open, order)
+            except DetentError as error:
+                renewal = opener.renewal(error)
+                if renewal is None:
+                    raise
+                # whoever is cancelled must not take the new token from the others
+                await asyncio.shield(asyncio.wrap_future(renewal))
+                return None
         except DetentError as error:
             return _not_opened(self._manner, order, dispatch, error)
         given = GIVEN.set(opened.secrets)
@@ -97,12 +107,20 @@ class PlainPerformer:
         self._open = opener
         self.timed_out = manner.timed_out
 
-    def perform(self, order: Order, dispatch: int) -> bytes:
-        """The outcome of one call."""
-        if self._open is None or not refers(order.request):
+    def perform(self, order: Order, dispatch: int) -> bytes | None:
+        """The outcome of one call; None when it was not made and is to begin anew."""
+        opener = self._open
+        if opener is None or not refers(order.request):
             return self._perform(order, order, dispatch)
         try:
-            opened = self._open(order)
+            try:
+                opened = opener.open(order)
+            except DetentError as error:
+                renewal = opener.renewal(error)
+                if renewal is None:
+                    raise
+                renewal.result()
+                return None
         except DetentError as error:
             return _not_opened(self._manner, order, dispatch, error)
         return hide_outcome(self._perform(opened.order, order, dispatch), opened.secrets)
@@ -126,8 +144,8 @@ Performer = AsyncPerformer | PlainPerformer
 
 
 def _not_opened(manner: Manner, order: Order, dispatch: int, error: DetentError) -> bytes:
-    """Nothing was called: no secret to be had is final, a store in trouble is not."""
-    if isinstance(error, RequestError):
+    """Nothing was called: no secret to be had is final, a store or provider in trouble is not."""
+    if isinstance(error, RequestError) and not error.details.get("again"):
         return manner.refused(order, dispatch, error)
     if order.dispatch:
         return manner.raised(order, dispatch, error)  # an earlier call may have been made

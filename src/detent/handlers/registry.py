@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ from detent.handlers.parameters import Parameters
 from detent.handlers.perform import Performer, performer_of
 from detent.handlers.secrets import Opened, Opener, Secrets, open_order
 from detent.model.decision import HandlerSpec, Order
-from detent.model.errors import RequestError
+from detent.model.errors import DetentError, RequestError
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -89,12 +90,16 @@ class Registry:
             if present.function == function:
                 return present
             raise _duplicate(declared.name, f"is registered already, by {present.function!r}")
-        entry = _compile(function, declared, self._open)
+        entry = _compile(function, declared, Opener(self._open, self._renewal))
         self._entries[declared.name] = entry
         return entry
 
     def _open(self, order: Order) -> Opened:
         return open_order(order, self.secrets)
+
+    def _renewal(self, error: DetentError) -> Future[None] | None:
+        late = error.details.get("credential")
+        return None if late is None or self.secrets is None else self.secrets.renew(late)
 
 
 def _compile(function: Callable[..., Any], declared: Declaration, opener: Opener) -> Entry:

@@ -1,7 +1,8 @@
 """Secrets on the way to a handler: references become values just before the call, and only there.
 
-A string parameter `credentials://<id>` or `credentials://<id>/<field>` is a reference. The request
-as it is stored, shown and proved keeps it; the dispatcher replaces it in the arguments of one call.
+A string parameter `credentials://<id>` or `credentials://<id>/<field>` is a reference, and so it is
+behind `Bearer `, as tokens are sent. The request as it is stored, shown and proved keeps it; the
+dispatcher replaces it in the arguments of one call.
 What comes back, as a result or in the text of an error, is searched for the values that were handed
 out, also as base64, percent-encoded or escaped, and they are replaced by `[REDACTED]` before
 anything is stored.
@@ -13,6 +14,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
@@ -21,7 +23,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from detent.model import limits
-from detent.model.errors import RequestError
+from detent.model.errors import DetentError, RequestError
 from detent.model.inputs import decode_input, encode_input
 from detent.model.payload import clean_text
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 SCHEME = "credentials://"
 REDACTED = "[REDACTED]"
-_MARK = b'"' + SCHEME.encode()
+BEARER = "Bearer "
+_MARKS = tuple(f'"{before}{SCHEME}'.encode() for before in ("", BEARER))
 _REFERENCE = re.compile(
     r"credentials://(?P<id>[A-Za-z0-9._-]{1,255})(?:/(?P<field>.+))?", re.DOTALL
 )
@@ -45,10 +48,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Secrets(Protocol):
-    """Who knows the values; it may block."""
+    """Who knows the values."""
 
     def value(self, id: str, tenant: str) -> str:
-        """The secret of a credential; `credential.unusable` where the tenant may use none."""
+        """The secret of a credential, which may block; `credential.unusable` where there is none.
+
+        One whose time is over, and that can be renewed, is named as `credential` in the error.
+        """
+
+    def renew(self, id: str) -> Future[None]:
+        """Have a value renewed, once for all who ask meanwhile; does not block."""
 
 
 class Resolved(NamedTuple):
@@ -65,12 +74,17 @@ class Opened(NamedTuple):
     secrets: tuple[str, ...]
 
 
-Opener = Callable[["Order"], Opened]
+class Opener(NamedTuple):
+    """Opens orders; of an error that a renewal may cure, gives the renewal."""
+
+    open: Callable[[Order], Opened]
+    renewal: Callable[[DetentError], Future[None] | None]
 
 
 def refers(request: Raw) -> bool:
     """Whether an encoded request holds a reference."""
-    return _MARK in bytes(request)
+    body = bytes(request)
+    return any(mark in body for mark in _MARKS)
 
 
 def open_order(order: Order, secrets: Secrets | None) -> Opened:
@@ -87,6 +101,8 @@ def resolve(params: Any, find: Callable[[str], str]) -> Resolved:
     secrets: dict[str, None] = {}
 
     def walk(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(BEARER + SCHEME):
+            return BEARER + _token(walk(value.removeprefix(BEARER)), value)
         if isinstance(value, str) and value.startswith(SCHEME):
             id, field = _parts(value)
             if id not in known:
@@ -180,6 +196,12 @@ def _forms(text: str) -> set[str]:
         json.dumps(text)[1:-1],
         raw.hex(),
     } - {""}
+
+
+def _token(given: Any, reference: str) -> str:
+    if not isinstance(given, str) or not given:
+        raise _unusable(f"{reference.removeprefix(BEARER)!r} must be a text to be sent as a token")
+    return given
 
 
 def _parts(reference: str) -> tuple[str, str | None]:

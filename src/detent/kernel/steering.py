@@ -49,6 +49,8 @@ def set_state(run: Run, args: dict[str, Any]) -> None:
         raise RequestError(
             "request.invalid", "next_fire_at goes with the state scheduled, and is a tick or null"
         )
+    if at is not None and at > run.after(limits.DURATION_MS):
+        raise RequestError("request.invalid", "next_fire_at is more than 100 years from now")
     _settle(run)
     source = run.snapshot.state
     if target in _ENGINES:

@@ -7,6 +7,7 @@ of any process: each call is a transaction of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -55,6 +56,9 @@ class RecordStore(Protocol):
 
         False when it was written since (its `rev` differs), is gone, or the new key is taken.
         """
+
+    def replace_records(self, records: Sequence[Record]) -> int:
+        """The same for many in one transaction; how many were written, the others stay."""
 
     def delete_record(self, kind: str, id: str) -> bool: ...
     def prune_records(

@@ -11,13 +11,18 @@ if TYPE_CHECKING:
 
 
 class Performer(Protocol):
-    """One handler, ready to be called; it answers with the outcome and never raises."""
+    """One handler, ready to be called; it answers with the outcome and never raises.
+
+    Without an outcome nothing was called, and the call is to begin anew.
+    """
 
     @property
     def is_async(self) -> bool:
         """Whether `perform` gives a coroutine."""
 
-    def perform(self, order: Order, dispatch: int) -> bytes | Coroutine[Any, Any, bytes]:
+    def perform(
+        self, order: Order, dispatch: int
+    ) -> bytes | Coroutine[Any, Any, bytes | None] | None:
         """Make the call; the bytes of its outcome."""
 
     def timed_out(self, order: Order, dispatch: int) -> bytes:

@@ -45,7 +45,7 @@ class Runs:
         self._ended = ended
         self._expired = expired
         self._pool: Pool[Call] = Pool(self._work, place.context, threads)
-        self._posted: deque[tuple[Call, bytes | None]] = deque()
+        self._posted: deque[tuple[Call, bytes | None, bool]] = deque()
         self._gathering = False
 
     @property
@@ -67,6 +67,7 @@ class Runs:
             call.task = asyncio.Task(self._run(call), loop=self._loop, name=_CALL)
         else:
             call.claim = [None]
+            call.started = None
             self._pool.put(call)
         timeout_ms = call.order.timeout_ms
         if timeout_ms is not None:
@@ -95,7 +96,7 @@ class Runs:
             return
         try:
             performing = call.performer.perform(order, dispatch)
-            body = await cast("Coroutine[Any, Any, bytes]", performing)
+            body = await cast("Coroutine[Any, Any, bytes | None]", performing)
         except asyncio.CancelledError:
             if call.state != RUNNING:
                 return  # we asked for it, and its outcome is out
@@ -107,13 +108,14 @@ class Runs:
     def _work(self, call: Call) -> None:
         """One plain call, on a thread of the pool."""
         body: bytes | None = None
-        if self._lease_valid() and call.claimed():
+        begun = self._lease_valid() and call.claimed()
+        if begun:
             call.started = time.monotonic()
             try:
-                body = cast("bytes", call.performer.perform(call.order, call.dispatch))
+                body = cast("bytes | None", call.performer.perform(call.order, call.dispatch))
             except Exception as error:  # noqa: BLE001 - as above
                 body = broken(call.order, call.dispatch, error)
-        self._posted.append((call, body))
+        self._posted.append((call, body, begun))
         if not self._gathering:
             self._gathering = True
             try:
@@ -126,8 +128,8 @@ class Runs:
         self._gathering = False  # before looking: what is posted from now on wakes the loop again
         posted = self._posted
         while posted:
-            call, body = posted.popleft()
-            if call.state == RUNNING or body is None:
+            call, body, begun = posted.popleft()
+            if call.state == RUNNING or not begun:
                 self._pool.done()
             else:
                 self._pool.found()

@@ -32,5 +32,7 @@ def check_url(code: str, name: str, url: object, safe: Safe) -> None:
         Guard(reach).check_written(target)
     except Failed:
         raise RequestError(
-            code, f"{name} must lead to a public host; {target.host} is a private one"
+            code,
+            f"{name} must lead to a public host; {target.host} is a private one: "
+            "the operator may add it to allowed_internal_hosts",
         ) from None

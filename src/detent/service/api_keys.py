@@ -42,7 +42,7 @@ Capability = Literal["operator", "worker", "device", "publisher", "approver", "a
 # What each capability opens, as beginnings of paths; operator and auditor are told in `allowed`.
 OPENS: dict[str, tuple[str, ...]] = {
     "operator": (),
-    "worker": ("/workers", "/handlers"),
+    "worker": ("/workers", "/handlers", "/inspect/tasks", "/inspect/workers"),
     "device": ("/mobile",),
     "publisher": ("/releases", "/plugins", "/sequences"),
     "approver": ("/approvals", "/inspect/approvals"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import msgspec
 from msgspec import Struct
@@ -47,6 +47,17 @@ class BulkFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     metadata: dict[str, Any] = {}  # members of the top level, each equal
 
 
+Where = BulkFilter | Mapping[str, Any]
+"""Which instances a bulk action reaches."""
+
+
+class BulkOptions(TypedDict, total=False):
+    """How far a bulk action goes: to so many instances, or only to counting them."""
+
+    limit: int
+    dry_run: bool
+
+
 class BulkAction(Struct, frozen=True, kw_only=True):
     """One action with its checked arguments, under an id that names it in every journal."""
 
@@ -74,7 +85,7 @@ class _Labelled(Struct):
 _labelled = msgspec.json.Decoder(_Labelled)
 
 
-def bulk_filter(given: BulkFilter | Mapping[str, Any]) -> BulkFilter:
+def bulk_filter(given: Where) -> BulkFilter:
     """The filter a caller means, checked."""
     if not isinstance(given, BulkFilter):
         try:
@@ -104,6 +115,13 @@ def bulk_action(action: str, id: str, args: Any, now: Moment) -> BulkAction:
         case "reschedule":
             checked = steering.reschedule(given.get("offset", 0))
     return BulkAction(action=action, id=id, args=checked)  # type: ignore[arg-type]
+
+
+def told_action(action: Action, id: str, args: Any, now: Moment) -> BulkAction:
+    """The action with arguments as the kernel takes them, from whoever may have made them up."""
+    if action in ("set_state", "reschedule"):
+        return BulkAction(action=action, id=id, args=steering.command_args(action, args))
+    return bulk_action(action, id, args, now)
 
 
 def bulk_targets(store: Store, wanted: BulkFilter, limit: int) -> list[str]:

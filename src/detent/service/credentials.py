@@ -1,20 +1,18 @@
 """Credentials: secrets that steps refer to by id, sealed at rest and never shown.
 
 A credential belongs to a tenant, or to all (`tenant_id` is empty). Ids are the same for all
-tenants. What callers see of one is a `Credential`; its value leaves only through `secret_of`, on
-the way to a handler.
+tenants. What callers see of one is a `Credential`; its value leaves only by `handing_out`, on the
+way to a handler.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from detent.handlers.secrets import Resolved, resolve
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.ports.records import Record, RecordQuery
@@ -29,15 +27,12 @@ from detent.service.records import (
     check_when,
     encode,
     instant,
-    unix_ms,
     visible,
     whose,
 )
 from detent.service.vault import Place, Safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from detent.ports.store import Store
 
 KIND = "credential"
@@ -95,7 +90,15 @@ class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: When
     expires_at: When | None = None
     refresh_url: str | None = None
+    refresh_error: str | None = None  # why the last refresh gave no token
     description: str | None = None
+
+
+class Setback(Struct, frozen=True, kw_only=True):
+    """Why the last refresh gave no token; `again` when another one may."""
+
+    why: str
+    again: bool = False
 
 
 class Stored(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -110,6 +113,7 @@ class Stored(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refresh_token: bytes | None = None
     description: str | None = None
     next_refresh_ms: int = 0  # no refresh before this: one is under way, or has just failed
+    setback: Setback | None = None  # it has failed
 
 
 decode = msgspec.json.Decoder(Stored).decode
@@ -160,7 +164,7 @@ def list_credentials(store: Store, tenant: str | None, limit: int = 100) -> list
 def get_credential(store: Store, tenant: str | None, id: str) -> Credential:
     """One of the tenant's own, or a global one."""
     check_tenant(tenant)
-    record = _record(store, id)
+    record = credential_record(store, id)
     if record is None or (tenant not in (None, record.tenant) and record.tenant != GLOBAL):
         raise _unknown(id)
     return _view(record)
@@ -181,7 +185,7 @@ def patch_credential(
         plain = ("name", "kind", "expires_at", "refresh_url", "enabled", "description")
         given = {name: getattr(patch, name) for name in plain}
         given = {name: value for name, value in given.items() if value is not UNSET}
-        edited = structs.replace(decode(body), **given, **secrets, next_refresh_ms=0)
+        edited = structs.replace(decode(body), **given, **secrets, next_refresh_ms=0, setback=None)
         _check(edited, safe)
         return encode(edited)
 
@@ -195,68 +199,6 @@ def delete_credential(store: Store, tenant: str | None, id: str) -> None:
     """Remove one; steps that refer to it fail from now on."""
     if not store.delete_record(KIND, _own(store, tenant, id).id):
         raise _unknown(id)
-
-
-def secret_of(store: Store, safe: Safe, tenant: str, id: str, now_ms: int) -> str:
-    """The value, for a handler of that tenant; `credential.unusable` says why there is none."""
-    record = _record(store, id)
-    if record is None or record.tenant not in (tenant, GLOBAL):
-        raise _unusable(f"there is no credential {shown(id)} that this tenant may use")
-    stored = decode(record.body)
-    if not stored.enabled:
-        raise _unusable(f"credential {shown(id)} is disabled")
-    if stored.expires_at is not None and unix_ms(stored.expires_at) <= now_ms:
-        raise _unusable(f"credential {shown(id)} expired at {stored.expires_at.isoformat()}")
-    return safe.open(stored.value, Place(KIND, record.tenant, record.id))
-
-
-def resolve_params(store: Store, safe: Safe, tenant: str, params: Any, now_ms: int) -> Resolved:
-    """Params as a worker of that tenant gets them, and the secrets to hide in its answer."""
-    return resolve(params, lambda id_: secret_of(store, safe, tenant, id_, now_ms))
-
-
-class StoredSecrets:
-    """The secrets of a store, as the dispatcher's handlers are given them."""
-
-    __slots__ = ("_look", "_now_ms", "_safe")
-
-    def __init__(
-        self,
-        look: Callable[[Callable[[Store], str]], str],
-        safe: Safe,
-        now_ms: Callable[[], int],
-    ) -> None:
-        """`look` runs a function over a store and may block."""
-        self._look = look
-        self._safe = safe
-        self._now_ms = now_ms
-
-    def value(self, id: str, tenant: str) -> str:
-        """The secret of a credential that the tenant may use."""
-        return self._look(lambda store: secret_of(store, self._safe, tenant, id, self._now_ms()))
-
-
-def reseal_credentials(store: Store, safe: Safe, now_ms: int) -> int:
-    """Seal with the present key what an older one sealed; how many were."""
-    count, after = 0, 0
-    while page := store.records(RecordQuery(KIND, after=after, limit=limits.LIST_MOST)):
-        after = page[-1].n
-        for record in page:
-            stored = decode(record.body)
-            if safe.stale(stored.value) or safe.stale(stored.refresh_token):
-                change(store, record, partial(_resealed, safe, record), now_ms)
-                count += 1
-    return count
-
-
-def _resealed(safe: Safe, record: Record, body: bytes) -> bytes:
-    stored = decode(body)
-    place = Place(KIND, record.tenant, record.id)
-    again = {"value": safe.seal(safe.open(stored.value, place), place)}
-    if stored.refresh_token is not None:
-        token = place._replace(field="refresh_token")
-        again["refresh_token"] = safe.seal(safe.open(stored.refresh_token, token), token)
-    return encode(structs.replace(stored, **again))
 
 
 def sealed(safe: Safe, tenant: str, id: str, given: Any) -> dict[str, bytes | None]:
@@ -283,12 +225,13 @@ def written(record: Record, stored: Stored) -> Record:
     return record._replace(body=body, owner=owner_of(body))
 
 
-def _record(store: Store, id: object) -> Record | None:
+def credential_record(store: Store, id: object) -> Record | None:
+    """The record of an id, whosever it is."""
     return store.record(KIND, str(id)) if storable(id) else None
 
 
 def _own(store: Store, tenant: str | None, id: str) -> Record:
-    record = visible(_record(store, id), tenant)
+    record = visible(credential_record(store, id), tenant)
     if record is None:
         raise _unknown(id)
     return record
@@ -344,16 +287,13 @@ def _view(record: Record) -> Credential:
         updated_at=instant(record.updated_ms),
         expires_at=stored.expires_at,
         refresh_url=stored.refresh_url,
+        refresh_error=None if stored.setback is None else stored.setback.why,
         description=stored.description,
     )
 
 
 def _invalid(message: str) -> RequestError:
     return RequestError("credential.invalid", message)
-
-
-def _unusable(message: str) -> RequestError:
-    return RequestError("credential.unusable", message)
 
 
 def _unknown(id: object) -> RequestError:

@@ -55,6 +55,10 @@ class Verbs(Protocol):
     def crons(self) -> Any:
         """Schedules."""
 
+    @property
+    def webhooks(self) -> Any:
+        """Deliveries, and URLs that want no more."""
+
 
 class WorkDoor(Protocol):
     """What the holder of a task may do; it blocks for as long as a write takes."""

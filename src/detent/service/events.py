@@ -195,7 +195,12 @@ def show_event(store: Store, id: str, tenant: str | None) -> EventView:
         event = None if correlation is None else correlation.known(row.id)
         if correlation is not None and event is not None:
             return _view(row.tenant, correlation, event)
-    raise RequestError("event.not_found", f"there is no event {shown(id)}", id=str(id)[:80])
+    raise unknown_event(id)
+
+
+def unknown_event(id: object) -> RequestError:
+    """The error for an id that no event has."""
+    return RequestError("event.not_found", f"there is no event {shown(id)}", id=str(id)[:80])
 
 
 def _correlation(store: Store, row: EventRow) -> Correlation | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detent.kernel.places import Places
-from detent.model.limits import NAME_CHARS
 from detent.model.snapshot import decode_snapshot
-from detent.service.arguments import check_text, invalid
+from detent.service.arguments import invalid
 from detent.service.histories import program_now
 from detent.service.proving import fork_input, fork_of
 from detent.service.reading import find_instance
@@ -34,11 +33,10 @@ def fork_signals(signals: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def plan_fork(store: Store, instance: str, tenant: str | None, request: ForkRequest) -> ForkPlan:
-    """A fork that begins before the block, or the node, that the request names."""
-    check_text("from_block_id", request.before, NAME_CHARS)
+    """A fork that begins before the block or node, or after the row, that the request names."""
     row = find_instance(store, instance, tenant)
-    rerun = _from(program_now(store, row), request.before)
     forked = fork_input(store, instance, tenant, request)
+    rerun = _from(program_now(store, row), request.before) if request.before else ()
     snapshot = decode_snapshot(forked.snapshot)
     return ForkPlan(fork_of(forked, snapshot), len(snapshot.outputs), rerun)
 

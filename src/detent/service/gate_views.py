@@ -26,7 +26,7 @@ from detent.model.errors import RequestError
 from detent.ports.store import Page
 from detent.service.arguments import shown
 from detent.service.gates import SYSTEM, gate_id
-from detent.service.reading import read_snapshot
+from detent.service.reading import check_tenant, read_snapshot
 
 if TYPE_CHECKING:
     from detent.ports.store import Store
@@ -143,8 +143,11 @@ class Standing:
         return self._meters.timing.ms_of(tick) if self._tick < tick < SOON else None
 
 
-def gated_tenants(store: Store) -> list[str]:
-    """The tenants that have limits or pools, or had some, by name."""
+def gated_tenants(store: Store, tenant: str | None = None) -> list[str]:
+    """The tenants that have limits or pools, or had some, by name; or the one that is named."""
+    check_tenant(tenant)
+    if tenant is not None:
+        return [tenant]
     page = Page(namespace=SYSTEM, definition=GATE.hash, limit=1_000)
     found: set[str] = set()
     while rows := store.instances(page):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from detent.service.explaining import gate_calls
-from detent.service.reading import timing_of
+from detent.service.reading import check_tenant, timing_of
 
 if TYPE_CHECKING:
     from detent.ports.store import Store
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def calls_of(store: Store, instances: Sequence[str], tenant: str | None) -> dict[str, int]:
     """When each is called, as epoch milliseconds; those that stand in no line are left out."""
+    check_tenant(tenant)
     waiting: dict[str, set[str]] = {}
     for instance in instances:
         row = store.instance(instance)

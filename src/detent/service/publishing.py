@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from detent.model.errors import RequestError
 from detent.ports.definitions import DefinitionQuery, DefinitionRow
+from detent.service.arguments import shown, storable
 from detent.service.catalogue import check_definition, definition_row, settled
 from detent.service.reading import find_instance
 from detent.service.sequences import PAGE_MOST, check_idle, find_sequence
@@ -70,6 +71,15 @@ def migration_target(
     if found.tenant != row.tenant:
         raise RequestError("request.forbidden", f"sequence {target} is another tenant's")
     return row, found
+
+
+def stored_for(store: Store, tenant: str, digest: Any) -> DefinitionRow:
+    """A definition by its hash, if the tenant has it: another's is as unknown as none."""
+    query = DefinitionQuery(tenant=tenant, hash=digest, limit=1)
+    found = store.find_definitions(query) if storable(digest) and digest else []
+    if not found:
+        raise RequestError("definition.unknown", f"there is no definition {shown(digest)}")
+    return found[0]
 
 
 def _versions(store: Store, place: tuple[str, str], name: str) -> list[DefinitionRow]:

@@ -18,7 +18,7 @@ from detent.model.errors import RequestError
 from detent.ports.records import RecordQuery
 from detent.service.addresses import check_url
 from detent.service.arguments import check_text, invalid, storable
-from detent.service.credentials import secret_of
+from detent.service.handing_out import secret_of
 from detent.service.records import change, encode
 from detent.service.vault import Place
 
@@ -83,7 +83,7 @@ class Target(NamedTuple):
         return worker_of(self.kept.queue_name)
 
 
-_decode = msgspec.json.Decoder(KeptTarget).decode
+decode = msgspec.json.Decoder(KeptTarget).decode
 
 
 def worker_of(queue: str) -> str:
@@ -128,7 +128,7 @@ def active_targets(store: Store) -> Iterator[Target]:
     query = RecordQuery(KIND, limit=limits.LIST_MOST)
     while page := store.records(query):
         for record in page:
-            kept = _decode(record.body)
+            kept = decode(record.body)
             if kept.active:
                 yield Target(record.id, record.tenant, kept)
         query = query._replace(after=page[-1].n)
@@ -154,7 +154,7 @@ def disable(store: Store, target: Target, reason: str, now_ms: int) -> None:
 
 
 def _disabled(body: bytes, target: Target, reason: str) -> bytes | None:
-    kept = _decode(body)
+    kept = decode(body)
     return encode(replace(kept, enabled=False, reason=reason)) if kept == target.kept else None
 
 

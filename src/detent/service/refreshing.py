@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec import structs
 
+from detent.handlers.answers import Failed
 from detent.model import limits
-from detent.model.errors import DetentError, RequestError
+from detent.model.errors import DetentError
 from detent.ports.records import RecordQuery
 from detent.service.credentials import (
     KIND,
     REFRESHED,
     CredentialPatch,
+    Setback,
     Stored,
     decode,
     owner_of,
     sealed,
 )
+from detent.service.handing_out import expired, refresh_failed
 from detent.service.records import change, encode, instant, unix_ms
 from detent.service.vault import Place, Safe
 
@@ -34,6 +37,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OK = 200
+_FINAL = (400, 401, 403)  # the grant, or the client, is not accepted
+# What a provider may say of a refusal; nothing else of an answer is ever told.
+_WORDS = (
+    "invalid_request",
+    "invalid_client",
+    "invalid_grant",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "invalid_scope",
+)
 _LONGEST_S = limits.DURATION_MS // 1000
 
 _parse = msgspec.json.Decoder().decode
@@ -64,6 +77,14 @@ class Rows(Protocol):
         """Write."""
 
 
+class _NoTokenError(Exception):
+    """The provider gave no token."""
+
+    def __init__(self, why: str, *, again: bool = True) -> None:
+        super().__init__(why)
+        self.setback = Setback(why=why, again=again)
+
+
 class Refreshed(NamedTuple):
     """What became of one refresh; without a reason it went well."""
 
@@ -76,6 +97,15 @@ def refresh_due(stored: Stored, now_ms: int) -> bool:
     if stored.expires_at is None or now_ms < stored.next_refresh_ms:
         return False
     return unix_ms(stored.expires_at) - limits.REFRESH_BEFORE_MS <= now_ms
+
+
+def refresh_under_way(store: Store, id: str, now_ms: int) -> bool:
+    """Whether somebody asks the provider for what has expired, and has not heard from it yet."""
+    record = store.record(KIND, id)
+    stored = None if record is None else decode(record.body)
+    if stored is None or stored.setback is not None or not expired(stored, now_ms):
+        return False
+    return now_ms < stored.next_refresh_ms
 
 
 def due_refreshes(store: Store, now_ms: int) -> list[str]:
@@ -106,7 +136,10 @@ async def refresh_credentials(
 async def refresh_credential(
     rows: Rows, safe: Safe, id: str, post: Post, now_ms: Callable[[], int]
 ) -> bool:
-    """Ask the provider for a new token; False when it is not due, or another process asks."""
+    """Ask the provider for a new token; False when it is not due, or another process asks.
+
+    Why there was none is kept with the credential, for whoever needs it before the next try.
+    """
     claimed = await rows.write(lambda store: _claim(store, id, now_ms()))
     if claimed is None:
         return False
@@ -116,15 +149,25 @@ async def refresh_credential(
     token = safe.open(stored.refresh_token or b"", place._replace(field="refresh_token"))
     form = {"grant_type": "refresh_token", "refresh_token": token, **_client(value)}
     try:
-        answer = await post(str(stored.refresh_url), form)
-    except DetentError:
-        raise
-    except Exception as error:  # noqa: BLE001 - its text may hold the form, so only its name is told
-        raise _refused(id, f"it could not be reached ({type(error).__name__})") from None
-    given = _tokens(id, answer)
+        given = await _asked(post, str(stored.refresh_url), form)
+    except _NoTokenError as none:
+        setback = none.setback
+        await rows.write(lambda store: _note(store, claimed, setback, now_ms()))
+        raise refresh_failed(id, setback) from None
     asked_ms = now_ms()
     await rows.write(lambda store: _keep(store, safe, claimed, (value, given), asked_ms))
     return True
+
+
+async def _asked(post: Post, url: str, form: Mapping[str, str]) -> dict[str, Any]:
+    """The tokens that a provider gives for a grant."""
+    try:
+        answer = await post(url, form)
+    except Failed as failure:
+        raise _NoTokenError(failure.message, again=failure.retryable) from None
+    except Exception as error:  # noqa: BLE001 - its text may hold the form, so only its name is told
+        raise _NoTokenError(f"it could not be reached ({type(error).__name__})") from None
+    return _tokens(answer)
 
 
 def _claim(store: Store, id: str, now_ms: int) -> Record | None:
@@ -134,9 +177,22 @@ def _claim(store: Store, id: str, now_ms: int) -> Record | None:
     stored = decode(record.body)
     if not refresh_due(stored, now_ms):
         return None
-    again = structs.replace(stored, next_refresh_ms=now_ms + limits.REFRESH_AGAIN_MS)
+    next_ms = now_ms + limits.REFRESH_AGAIN_MS
+    again = structs.replace(stored, next_refresh_ms=next_ms, setback=None)
     claimed = record._replace(body=encode(again))
     return claimed._replace(rev=record.rev + 1) if store.replace_record(claimed) else None
+
+
+def _note(store: Store, claimed: Record, setback: Setback, now_ms: int) -> None:
+    """Keep why there is no token, unless somebody has entered another value meanwhile."""
+    before = decode(claimed.body)
+
+    def edit(body: bytes) -> bytes | None:
+        stored = decode(body)
+        same = stored.next_refresh_ms == before.next_refresh_ms
+        return encode(structs.replace(stored, setback=setback)) if same else None
+
+    change(store, claimed, edit, now_ms)
 
 
 def _keep(
@@ -153,11 +209,16 @@ def _keep(
     if "expires_in" in given:
         expires = instant(now_ms + given["expires_in"] * 1000)
 
+    told: dict[str, Any] = {**secrets, "expires_at": expires, "next_refresh_ms": 0, "setback": None}
+    if given.get("expires_in") == 0:  # kept for its refresh token, but not asked for again at once
+        told["next_refresh_ms"] = now_ms + limits.REFRESH_AGAIN_MS
+        told["setback"] = Setback(why="it gave a token that has expired already", again=True)
+
     def edit(body: bytes) -> bytes | None:
         stored = decode(body)
         if (stored.value, stored.refresh_token) != (before.value, before.refresh_token):
             return None
-        return encode(structs.replace(stored, **secrets, expires_at=expires, next_refresh_ms=0))
+        return encode(structs.replace(stored, **told))
 
     change(store, claimed, edit, now_ms, owner_of)
 
@@ -182,20 +243,23 @@ def _object(value: str) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _tokens(id: str, answer: Answer) -> dict[str, Any]:
-    """The tokens in an answer; nothing of an answer is ever told."""
-    if answer.status_code != _OK:
-        raise _refused(id, f"it answered with status {answer.status_code}")
+def _tokens(answer: Answer) -> dict[str, Any]:
+    """The tokens in an answer; of a refusal no more than a word of the standard is told."""
+    status = answer.status_code
+    parsed = _object(answer.content[: limits.REFRESH_BYTES].decode("utf-8", "replace"))
+    if status != _OK:
+        word = parsed.get("error")
+        said = f" ({word})" if word in _WORDS else ""
+        raise _NoTokenError(f"it answered with status {status}{said}", again=status not in _FINAL)
     if len(answer.content) > limits.REFRESH_BYTES:
-        raise _refused(id, f"its answer has more than {limits.REFRESH_BYTES:,} bytes")
-    parsed = _object(answer.content.decode("utf-8", "replace"))
+        raise _NoTokenError(f"its answer has more than {limits.REFRESH_BYTES:,} bytes")
     token, renewed, span = (
         parsed.get("access_token"),
         parsed.get("refresh_token"),
         parsed.get("expires_in"),
     )
     if not isinstance(token, str) or not token:
-        raise _refused(id, "its answer holds no access_token")
+        raise _NoTokenError("its answer holds no access_token")
     given: dict[str, Any] = {"access_token": token}
     if isinstance(renewed, str) and renewed:
         given["refresh_token"] = renewed
@@ -203,11 +267,5 @@ def _tokens(id: str, answer: Answer) -> dict[str, Any]:
         try:
             given["expires_in"] = min(max(0, int(float(span))), _LONGEST_S)
         except (ValueError, OverflowError):
-            raise _refused(id, "its answer holds an expires_in that is no number") from None
+            raise _NoTokenError("its answer holds an expires_in that is no number") from None
     return given
-
-
-def _refused(id: str, why: str) -> RequestError:
-    return RequestError(
-        "credential.refresh", f"the provider of credential {id!r} gave no new token: {why}"
-    )

@@ -54,11 +54,11 @@ _decode = msgspec.json.Decoder(Kept).decode
 def kept_answer(store: Store, safe: Safe, named: Named, now_ms: int) -> Kept | None:
     """What was answered the first time, if that was lately."""
     record = store.record_by_key(KIND, *named)
-    if record is None or _over(record, now_ms):
+    if record is None or is_over(record, now_ms):
         return None
-    if record.body.startswith(_PLAIN):
+    if not is_sealed(record):
         return _decode(record.body)
-    return _decode(safe.open(record.body, _place(named)))
+    return _decode(safe.open(record.body, place_of(named)))
 
 
 def keep_answer(store: Store, safe: Safe, named: Named, kept: Kept, now_ms: int) -> None:
@@ -67,7 +67,7 @@ def keep_answer(store: Store, safe: Safe, named: Named, kept: Kept, now_ms: int)
     store.prune_records(KIND, _ALL, before_ms=before_ms, limit=limits.REQUESTS_PRUNED)
     body = encode(kept)
     if safe.vault is not None:
-        body = safe.seal(body.decode(), _place(named))
+        body = safe.seal(body.decode(), place_of(named))
     record = Record(
         KIND,
         named.id,
@@ -81,14 +81,21 @@ def keep_answer(store: Store, safe: Safe, named: Named, kept: Kept, now_ms: int)
     if store.insert_record(record):
         return
     present = store.record(KIND, named.id)
-    if present is not None and _over(present, now_ms):
+    if present is not None and is_over(present, now_ms):
         store.delete_record(KIND, named.id)
         store.insert_record(record)
 
 
-def _over(record: Record, now_ms: int) -> bool:
+def is_over(record: Record, now_ms: int) -> bool:
+    """Whether an answer is not given any more, though it is still there."""
     return now_ms - record.created_ms >= limits.REQUEST_KEPT_MS
 
 
-def _place(named: Named) -> Place:
+def is_sealed(record: Record) -> bool:
+    """Whether an answer was kept while there was a vault."""
+    return not record.body.startswith(_PLAIN)
+
+
+def place_of(named: Named) -> Place:
+    """Where a kept answer belongs."""
     return Place(KIND, named.tenant, named.key, "answer")

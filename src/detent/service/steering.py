@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from detent.definition import check_blocks
+from detent.definition import check_blocks, plain_blocks
 from detent.kernel.lifecycle import INSTANCE
 from detent.model import limits
 from detent.model.errors import RequestError
@@ -24,6 +24,7 @@ from detent.service.starting import Moment, check_handlers, tick_of
 
 if TYPE_CHECKING:
     from detent.model.decision import HandlerSpec
+    from detent.model.inputs import Verb
     from detent.ports.store import Store
 
 _TAKEN = ("update_context",)  # of the control words, when an instance is resumed from a block
@@ -79,15 +80,43 @@ def inject(
     handlers: Mapping[str, HandlerSpec],
 ) -> dict[str, Any]:
     """Put blocks in after those of the instance's definition; all faults of theirs at once."""
-    if position is not None and (type(position) is not int or position < 0):
-        raise invalid("position", "a whole number from 0 on, or None for the end", position)
-    if not isinstance(blocks, list | tuple):
-        raise invalid("blocks", "a list of blocks", blocks)
+    _check_injection(blocks, position)
     made = check_blocks(list(blocks), instance_definition(store, instance, tenant))
     check_handlers(made, handlers)
     body = msgspec.json.decode(made.canonical)
     args = {"blocks": body["blocks"], "position": position}
     return {**args, "calendars": body["calendars"]} if "calendars" in body else args
+
+
+def sent_blocks(blocks: Any, position: int | None) -> dict[str, Any]:
+    """Blocks on their way to who knows the instance, and checks them there."""
+    _check_injection(blocks, position)
+    return {"blocks": plain_blocks(list(blocks)), "position": position}
+
+
+def _check_injection(blocks: Any, position: int | None) -> None:
+    if position is not None and (type(position) is not int or position < 0):
+        raise invalid("position", "a whole number from 0 on, or None for the end", position)
+    if not isinstance(blocks, list | tuple):
+        raise invalid("blocks", "a list of blocks", blocks)
+
+
+def command_args(verb: Verb, args: Any) -> Any:
+    """The arguments of a command as the kernel takes them, from whoever may have made them up."""
+    given = dict(args) if isinstance(args, Mapping) else {}
+    match verb:
+        case "set_data":
+            return set_data(given.get("data"))
+        case "set_state":
+            at = given.get("next_fire_at")
+            if at is not None and (type(at) is not int or at < 0):
+                raise invalid("next_fire_at", "a tick, or null", at)
+            return {**set_state(given.get("state"), None, None), "next_fire_at": at}
+        case "reschedule":
+            return reschedule(given.get("offset_ms", 0))
+        case "resume_from":
+            return resume_from(given.get("block", ""), given.get("data"), given.get("signals"))
+    return args
 
 
 def _signal(given: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ start. Calls from outside are checked in `inbound`.
 from __future__ import annotations
 
 import hmac
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -132,7 +131,7 @@ def create_trigger(
         version=new.version,
         trigger_type=new.trigger_type,
         config=new.config,
-        secret=None if new.secret is None else safe.seal(new.secret, _place(owner, new.slug)),
+        secret=None if new.secret is None else safe.seal(new.secret, place_of(owner, new.slug)),
     )
     record = Record(KIND, new.slug, owner, encode(stored), created_ms=now_ms, updated_ms=now_ms)
     if not store.insert_record(record):
@@ -185,7 +184,7 @@ def fire_trigger(
     record = trigger_record(store, tenant, slug)
     stored = decode(record.body)
     if stored.secret is not None:
-        expected = safe.open(stored.secret, _place(record.tenant, slug))
+        expected = safe.open(stored.secret, place_of(record.tenant, slug))
         given = secret if type(secret) is str else ""
         if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
             raise RequestError("trigger.refused", "the trigger's secret is missing or wrong")
@@ -229,19 +228,7 @@ def trigger_record(store: Store, tenant: str | None, slug: object) -> Record:
 def secret_of_trigger(safe: Safe, record: Record) -> str | None:
     """The secret calls are signed with; None when the trigger has none."""
     sealed = decode(record.body).secret
-    return None if sealed is None else safe.open(sealed, _place(record.tenant, record.id))
-
-
-def reseal_triggers(store: Store, safe: Safe, now_ms: int) -> int:
-    """Seal with the present key what an older one sealed; how many were."""
-    count, after = 0, 0
-    while page := store.records(RecordQuery(KIND, after=after, limit=limits.LIST_MOST)):
-        after = page[-1].n
-        for record in page:
-            if safe.stale(decode(record.body).secret):
-                change(store, record, partial(_resealed, safe, record), now_ms)
-                count += 1
-    return count
+    return None if sealed is None else safe.open(sealed, place_of(record.tenant, record.id))
 
 
 def unknown_trigger(slug: object) -> RequestError:
@@ -249,15 +236,8 @@ def unknown_trigger(slug: object) -> RequestError:
     return RequestError("trigger.not_found", f"there is no trigger {shown(slug)}")
 
 
-def _resealed(safe: Safe, record: Record, body: bytes) -> bytes | None:
-    stored = decode(body)
-    if stored.secret is None:
-        return None
-    place = _place(record.tenant, record.id)
-    return encode(structs.replace(stored, secret=safe.seal(safe.open(stored.secret, place), place)))
-
-
-def _place(tenant: str, slug: str) -> Place:
+def place_of(tenant: str, slug: str) -> Place:
+    """Where the secret of a trigger belongs."""
     return Place(KIND, tenant, slug, "secret")
 
 

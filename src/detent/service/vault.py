@@ -56,6 +56,16 @@ class Vault:
     def __repr__(self) -> str:
         return f"Vault({self._first.hex()}, {len(self._ciphers)} keys)"
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Which keys these are, the one that seals first, told without telling anything of one."""
+        return tuple(key.hex() for key in self._ciphers)
+
+    @staticmethod
+    def key_of(sealed: bytes) -> str:
+        """Which key sealed it."""
+        return sealed[len(_VERSION) : _HEAD].hex()
+
     def seal(self, secret: str, place: Place) -> bytes:
         """The secret as it may be stored, at this place only."""
         nonce = fresh_secret(_NONCE_BYTES)

@@ -8,7 +8,7 @@ the same `webhook-id`. A URL that answered 410 gets nothing more until somebody 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from detent.kernel.webhooks import DISMISS, standing, url_mark
 from detent.model import limits
 from detent.model.errors import RequestError
 from detent.ports.own import DeliveryQuery, OwnQuery
-from detent.service.arguments import invalid, shown, storable
+from detent.service.arguments import check_text, invalid, shown, storable
 from detent.service.reading import check_tenant, snapshot_or_start, timing_of
 from detent.service.sending import command_submission, configure_submission
 
@@ -67,6 +67,15 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
     event_type: str | None = None
     delivered: bool | None = None
     error_class: str | None = None
+
+
+class DeliveryOptions(TypedDict, total=False):
+    """What deliveries can be listed by."""
+
+    url: str | None
+    event_type: str | None
+    delivered: bool | None
+    error_class: str | None
 
 
 class Preview(Struct, frozen=True, kw_only=True):
@@ -122,7 +131,7 @@ def delivery(store: Store, id: str, tenant: str | None = None) -> DeliveryView:
     row = _find(store, id, tenant)
     view = _view(store, row, timing_of(store))
     if view is None:
-        raise _unknown(id)
+        raise unknown_delivery(id)
     return view
 
 
@@ -183,6 +192,7 @@ def disable(store: Store, url: str, why: str, now_ms: int) -> None:
 
 def enable(store: Store, url: str) -> None:
     """Send to a URL again; what was skipped stays so."""
+    check_text("url", url, limits.URL_CHARS)
     if disabled(store, url) is not None:
         store.put_setting(_setting(url), "")
 
@@ -216,11 +226,12 @@ def _find(store: Store, id: str, tenant: str | None) -> InstanceRow:
     check_tenant(tenant)
     row = store.instance(id) if storable(id) else None
     if row is None or row.definition != WEBHOOK.hash or tenant not in (None, row.tenant):
-        raise _unknown(id)
+        raise unknown_delivery(id)
     return row
 
 
-def _unknown(id: Any) -> RequestError:
+def unknown_delivery(id: Any) -> RequestError:
+    """The error for an id that no delivery has."""
     return RequestError("webhook.not_found", f"there is no delivery {shown(id)}", id=str(id)[:80])
 
 

@@ -88,14 +88,7 @@ def poll(
     store: Store, request: PollRequest, now_ms: int, stale_ms: int = limits.WORK_STALE_MS
 ) -> Polled:
     """Claim up to `limit` tasks, the oldest first; no two workers ever get the same."""
-    check_tenant(request.tenant)
-    check_text("handler_name", request.handler, limits.NAME_CHARS)
-    check_text("worker_id", request.worker, limits.NAME_CHARS)
-    for name, value in (("queue_name", request.queue), ("version", request.version)):
-        if value is not None:
-            check_text(name, value, limits.NAME_CHARS)
-    if type(request.limit) is not int or request.limit < 1:
-        raise invalid("limit", "a whole number of at least 1", request.limit)
+    check_poll(request)
     tenant, reaped = request.tenant, reap(store, now_ms)
     held = barred(store, tenant, Asker(request.worker, request.handler, request.version))
     if held.everybody:
@@ -123,6 +116,18 @@ def poll(
     )
 
 
+def check_poll(request: PollRequest) -> None:
+    """Refuse a poll that names no handler, no worker, or a limit that is none."""
+    check_tenant(request.tenant)
+    check_text("handler_name", request.handler, limits.NAME_CHARS)
+    check_text("worker_id", request.worker, limits.NAME_CHARS)
+    for name, value in (("queue_name", request.queue), ("version", request.version)):
+        if value is not None:
+            check_text(name, value, limits.NAME_CHARS)
+    if type(request.limit) is not int or request.limit < 1:
+        raise invalid("limit", "a whole number of at least 1", request.limit)
+
+
 def heartbeat(
     store: Store,
     holder: Holder,
@@ -132,12 +137,8 @@ def heartbeat(
     stale_ms: int = limits.WORK_STALE_MS,
 ) -> int:
     """Keep a claim, with a checkpoint that the next worker is given; the checkpoint's number."""
-    _check(holder)
-    if checkpoint is not None and (type(seq) is not int or seq < 0):
-        raise invalid("checkpoint_seq", "the number of the checkpoint that is replaced", seq)
-    body = None
-    if checkpoint is not None:
-        body = encode_payload(checkpoint, where="checkpoint", limit=limits.CHECKPOINT_BYTES)
+    check_holder(holder)
+    body = checkpoint_body(checkpoint, seq)
     row = find_task(store, holder.task, holder.tenant)
     beat = Beat(row.id, holder.worker, holder.epoch, now_ms, stale_ms, body, seq or 0)
     answer, stored = store.work.beat(beat)
@@ -152,13 +153,22 @@ def heartbeat(
     return stored
 
 
+def checkpoint_body(checkpoint: Any, seq: int | None) -> bytes | None:
+    """A checkpoint as it is kept; it must name the number of the one that it replaces."""
+    if checkpoint is None:
+        return None
+    if type(seq) is not int or seq < 0:
+        raise invalid("checkpoint_seq", "the number of the checkpoint that is replaced", seq)
+    return encode_payload(checkpoint, where="checkpoint", limit=limits.CHECKPOINT_BYTES)
+
+
 def complete(
     store: Store, holder: Holder, output: Any, now_ms: int, logs: Sequence[Any] = ()
 ) -> None:
     """The task is done: its output becomes the step's."""
-    _check(holder)
+    check_holder(holder)
     body = encode_payload(output, where="output")
-    written = _logs(logs)
+    written = written_logs(logs)
     row = find_task(store, holder.task, holder.tenant)
     told = EffectApplied(key=row.effect, dispatch=holder.epoch, result=Raw(body))
     report = Report(
@@ -184,11 +194,9 @@ def fail(
     logs: Sequence[Any] = (),
 ) -> None:
     """The task failed: for good, or to be tried again if the step has attempts left."""
-    _check(holder)
-    check_flag("retryable", retryable)
-    if type(message) is not str:
-        raise invalid("message", "text", message)
-    written = _logs(logs)
+    check_holder(holder)
+    check_failure(message, retryable=retryable)
+    written = written_logs(logs)
     row = find_task(store, holder.task, holder.tenant)
     told = EffectFailed(
         key=row.effect, dispatch=holder.epoch, message=clean_text(message), retryable=retryable
@@ -197,6 +205,13 @@ def fail(
         worker=holder.worker, epoch=holder.epoch, logs=written
     )
     _settle(store, holder, report)
+
+
+def check_failure(message: object, *, retryable: object) -> None:
+    """Refuse a report of a failure without words, or without a yes or no."""
+    check_flag("retryable", retryable)
+    if type(message) is not str:
+        raise invalid("message", "text", message)
 
 
 def reap(store: Store, now_ms: int) -> Reaped:
@@ -300,7 +315,8 @@ def _arrival(store: Store, row: WorkRow, epoch: int, body: bytes) -> NewArrival:
     return NewArrival(f"work:{row.id}:{epoch}", p, row.instance, body)
 
 
-def _check(holder: Holder) -> None:
+def check_holder(holder: Holder) -> None:
+    """Refuse a claim that names no worker or no epoch."""
     check_tenant(holder.tenant)
     check_text("worker_id", holder.worker, limits.NAME_CHARS)
     if type(holder.epoch) is not int or not 0 <= holder.epoch < 1 << 63:
@@ -316,7 +332,7 @@ def _lost(holder: Holder) -> RequestError:
     )
 
 
-def _logs(given: Sequence[Any]) -> bytes | None:
+def written_logs(given: Sequence[Any]) -> bytes | None:
     """What a worker wrote down, as it is kept; the first lines of very many."""
     lines = [_line(each) for each in listed("logs", given)[: limits.WORK_LOG_LINES]]
     return msgspec.json.encode(lines) if lines else None

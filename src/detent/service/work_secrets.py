@@ -18,7 +18,7 @@ from detent.handlers.secrets import hide, refers
 from detent.model import limits
 from detent.model.errors import DetentError, RequestError
 from detent.service import work
-from detent.service.credentials import resolve_params
+from detent.service.handing_out import resolve_params
 from detent.service.work import Holder, Polled, PollRequest
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class WorkSecrets:
             found = resolve_params(store, self._safe, task.tenant, task.params, self._now_ms())
         except DetentError as error:
             holder = Holder(task=task.id, worker=task.worker or "", epoch=task.claim_epoch)
-            # No such secret is final; a vault in trouble is not.
-            final = isinstance(error, RequestError)
+            # No such secret is final; a vault in trouble, or a token to be refreshed, is not.
+            final = isinstance(error, RequestError) and not error.details.get("again")
             work.fail(store, holder, error.message, now_ms, retryable=not final)
             return None
         if not found.secrets:

@@ -88,8 +88,13 @@ def find_task(store: Store, task: str, tenant: str | None) -> WorkRow:
     check_tenant(tenant)
     row = store.work.item(task) if storable(task) else None
     if row is None or (tenant is not None and row.tenant != tenant):
-        raise RequestError("work.not_found", f"there is no task {shown(task)}")
+        raise unknown_task(task)
     return row
+
+
+def unknown_task(task: object) -> RequestError:
+    """The error for an id that no task has."""
+    return RequestError("work.not_found", f"there is no task {shown(task)}")
 
 
 def show_task(store: Store, task: str, tenant: str | None) -> Task:

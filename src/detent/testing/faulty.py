@@ -36,6 +36,7 @@ WRITES = (
     "release",
     "renew",
     "replace_record",
+    "replace_records",
     "set_definition_status",
     "work.beat",
     "work.claim",

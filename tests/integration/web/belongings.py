@@ -216,6 +216,11 @@ KINDS = {
     "instances": an_instance,
     "inspect/instances": an_instance,
     "inspect/crons": a_cron,
+    "inspect/events": an_event,
+    "inspect/tasks": a_task,
+    "inspect/breakers": a_breaker,
+    "inspect/workers": a_task,
+    "inspect/deliveries": lambda _owner: {"id": str(uuid.uuid4())},
     "rate-limits": a_limit,
     "pools": a_pool,
     "cron": a_cron,
@@ -245,6 +250,11 @@ VIEWS = {
     ],
     "inspect/instances": ["/inspect/instances/{id}"],
     "inspect/crons": ["/inspect/crons/{id}"],
+    "inspect/events": ["/inspect/events/{id}"],
+    "inspect/tasks": ["/inspect/tasks/{id}", "/inspect/tasks/{id}/attempts"],
+    "inspect/breakers": ["/inspect/breakers"],
+    "inspect/workers": [],
+    "inspect/deliveries": [],
     "rate-limits": ["/rate-limits/{key}"],
     "pools": ["/pools/{id}", "/pools/{id}/resources"],
     "cron": ["/cron/{id}"],
@@ -279,7 +289,10 @@ FIELDS = {
     "url": "https://example.com/",
 }
 QUERIES = {**FIELDS, "name": lambda owner: owner.have("sequences")["name"]}
-BODIES = {"POST /sequences": lambda owner: sequence_body(tenant_id=owner.tenant)}
+BODIES = {
+    "POST /sequences": lambda owner: sequence_body(tenant_id=owner.tenant),
+    "POST /instances/{id:uuid}/fork": lambda _owner: {"from_block_id": "w"},
+}
 
 
 def kind_of(route):

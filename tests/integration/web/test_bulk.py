@@ -255,6 +255,46 @@ def test_the_operator_must_say_whose_instances_are_meant(tmp_path):
         assert told.json() == {"count": 1}
 
 
+@pytest.mark.req("SEQ-OPS-1")
+def test_in_the_engines_own_words_a_tenant_reaches_its_own_and_the_operator_all(tmp_path):
+    free = ApiSettings(api_key=ROOT, require_tenant_header=False)
+    with house(tmp_path / "s.db", api=free) as server:
+        made = {}
+        for tenant in ("a", "b"):
+            made[tenant] = server.instance(server.sequence(WAITING, tenant=tenant), tenant=tenant)
+            server.settle(made[tenant], "waiting")
+        path, asked = "/instances/bulk", {"action": "set_state", "args": {"state": "paused"}}
+        foreign = server.post(path, {**asked, "where": {"tenant": "a"}}, tenant="b").json()
+        assert (foreign["matched"], states(server, "a")) == (0, {made["a"]: "waiting"})
+        assert server.post(path, asked, tenant="b").json()["matched"] == 1
+        assert states(server, "a") == {made["a"]: "waiting"}
+        counted = server.post(path, {**asked, "dry_run": True}, tenant="").json()
+        assert (counted["matched"], counted["applied"]) == (2, 0)
+        told = {"action": "cancel", "where": {"states": ["waiting", "paused"]}}
+        assert server.post(path, told, tenant="").json()["applied"] == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"action": "explode"},
+        {"action": "cancel", "where": {"colour": "red"}},
+        {"action": "cancel", "where": {"states": ["asleep"]}},
+        {"action": "cancel", "limit": 0},
+        {"action": "signal"},
+        {"action": "set_state", "args": {"state": "asleep"}},
+        {"action": "set_state", "args": {"state": "scheduled", "next_fire_at": "soon"}},
+        {"action": "reschedule", "args": {"offset_ms": "1h"}},
+    ],
+)
+def test_in_the_engines_own_words_too_what_is_wrong_is_refused(server, tenant, body):
+    crowd(server, tenant)
+    before = states(server, tenant)
+    answer = server.post("/instances/bulk", body, tenant=tenant)
+    assert answer.status_code in (400, 422), answer.text
+    assert states(server, tenant) == before
+
+
 # many --------------------------------------------------------------------------------------------
 
 

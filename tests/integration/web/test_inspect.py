@@ -86,11 +86,62 @@ def test_an_id_of_one_tenant_says_nothing_to_another(server):
     assert server.settle(mine) == server.settle(theirs) == "completed"
 
 
-def test_a_command_moves_nothing_to_a_definition_that_only_its_hash_names(server, waiting):
-    digest = server.engine.inspect.show(waiting).summary.definition
+def test_a_command_moves_an_instance_to_a_definition_of_its_own_tenant_only(server, waiting):
+    name = server.engine.inspect.show(waiting).summary.name
+    newer = {"name": name, "version": 2, "blocks": [step("a"), WAIT, step("more")]}
+    foreign = {**newer, "version": 3, "blocks": [step("a"), WAIT], "tenant_id": "other"}
+    theirs = server.put("/sequences", foreign, tenant="other").json()["hash"]
     path = f"/instances/{waiting}/commands"
-    refused = server.post(path, {"verb": "migrate", "args": {"to": digest}})
-    assert (refused.status_code, refused.json()["code"]) == (400, "request.invalid")
+    for digest in (theirs, "0" * 64, 7, ""):
+        refused = server.post(path, {"verb": "migrate", "args": {"to": digest}})
+        assert (refused.status_code, refused.json()["code"]) == (404, "definition.unknown")
+    assert server.engine.inspect.show(waiting).summary.version == 1
+    ours = server.put("/sequences", {**newer, "tenant_id": "acme"}).json()["hash"]
+    assert server.post(path, {"verb": "migrate", "args": {"to": ours}}).status_code == 200
+    assert server.engine.inspect.show(waiting).summary.version == 2
+
+
+MADE_UP = {
+    "no state": ("set_state", {"state": 7}),
+    "no tick": ("set_state", {"state": "scheduled", "next_fire_at": "soon"}),
+    "a tick before all time": ("set_state", {"state": "scheduled", "next_fire_at": -1}),
+    "a tick beyond all time": ("set_state", {"state": "scheduled", "next_fire_at": 2**62}),
+    "no span": ("reschedule", {"offset_ms": "1h"}),
+    "a span beyond all time": ("reschedule", {"offset_ms": 2**62}),
+    "no block": ("resume_from", {"block": None}),
+    "data that is no object": ("resume_from", {"block": "w", "data": [1]}),
+    "a signal that is none": ("resume_from", {"block": "w", "signals": ["go"]}),
+    "no arguments": ("inject", None),
+    "blocks that are no list": ("inject", {"blocks": {"a": 1}}),
+    "a place that is none": ("inject", {"blocks": [step("x")], "position": -1}),
+    "a block without a handler": ("inject", {"blocks": [{"type": "step", "id": "x"}]}),
+    "a handler nobody has": ("inject", {"blocks": [step("x", "nobody_has_it")]}),
+}
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_arguments_that_somebody_made_up_are_refused_and_change_nothing(server, waiting, name):
+    before = server.engine.inspect.show(waiting)
+    tree = server.engine.inspect.tree(waiting)
+    verb, args = MADE_UP[name]
+    refused = server.post(f"/instances/{waiting}/commands", {"verb": verb, "args": args})
+    assert refused.status_code == 400, refused.text
+    after = server.engine.inspect.show(waiting)
+    assert (after.summary.state, after.data) == (before.summary.state, before.data)
+    assert server.engine.inspect.tree(waiting) == tree
+
+
+def test_what_would_have_been_is_asked_with_definitions_of_the_same_tenant_only(server, waiting):
+    foreign = {"name": "theirs", "version": 1, "blocks": [step("z")], "tenant_id": "other"}
+    theirs = server.put("/sequences", foreign, tenant="other").json()["hash"]
+    path = f"/inspect/instances/{waiting}/what-if"
+    for digest in (theirs, "0" * 64):
+        refused = server.post(path, {"definition": digest})
+        assert (refused.status_code, refused.json()["code"]) == (404, "definition.unknown")
+    assert server.post(path, {}, tenant="other").status_code == 404
+    assert server.post(path, {}).json()["same"] is True
+    nothing = {"inputs": [{"seq": 99, "index": 0, "verb": "drop"}]}
+    assert server.post(path, nothing).status_code == 400
 
 
 def test_a_batch_tells_its_ids_to_who_asks(server):

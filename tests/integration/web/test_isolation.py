@@ -28,6 +28,7 @@ NOT_THERE = (
     "GET /webhooks/outbox/{id:uuid}/redeliver-preview",
     "DELETE /webhooks/outbox/{id:uuid}",
     "GET /webhooks/deliveries/{id:uuid}",
+    "GET /inspect/deliveries/{id}",
 )
 UNHEARD = (401, 403, 404, 405, 413, 415, 422)
 

@@ -22,7 +22,8 @@ from detent.bootstrap.server_settings import ServerSettings
 from detent.bootstrap.serving import listen
 from detent.cli.serving import open_engine
 from detent.model.errors import DetentError
-from detent.service.credentials import NewCredential, create_credential, secret_of
+from detent.service.credentials import NewCredential, create_credential
+from detent.service.handing_out import secret_of
 from detent.testing.serving import serving
 from detent.web.api.settings import ApiSettings
 from tests.integration.web.house import ROOT, VAULT

@@ -36,6 +36,9 @@ FIELDS = {
     "error_message",
     "error_retryable",
     "created_at",
+    # beyond the contract, for clients that show a task whole
+    "tenant_id",
+    "available_at",
 }
 
 
@@ -333,7 +336,7 @@ def test_a_worker_s_key_carries_a_task_through_and_opens_nothing_else(server, jo
     assert server.settle(instance) == "completed"
     for opened in ("/workers", "/workers/tasks", "/workers/tasks/stats", "/handlers"):
         assert server.get(opened, **who).status_code == 200
-    workers = ("/workers", "/handlers")
+    workers = ("/workers", "/handlers", "/inspect/tasks", "/inspect/workers")
     for route in all_routes():
         if route.public or route.path.startswith(workers):
             continue

@@ -23,22 +23,21 @@ from detent.service.credentials import (
     create_credential,
     list_credentials,
     patch_credential,
-    reseal_credentials,
 )
 from detent.service.inbound import Call, accept_webhook, signature, verify_webhook
 from detent.service.refreshing import refresh_credentials
+from detent.service.resealing import reseal
 from detent.service.triggers import (
     NewTrigger,
     create_trigger,
     fire_trigger,
     list_triggers,
-    reseal_triggers,
 )
 from detent.service.vault import Safe, Vault
 
 KEY, NEW_KEY = bytes(range(32)), bytes(32)
 SAFE = Safe(Vault([KEY]))
-ROTATED = Safe(Vault([NEW_KEY, KEY]))
+ROTATED = Vault([NEW_KEY, KEY])
 NOW = 1_767_225_600_000
 BEGIN = "cAnaRy-"
 SOON = dt.datetime(2026, 1, 1, 0, 1, tzinfo=dt.UTC)
@@ -226,8 +225,8 @@ def test_of_a_thousand_secrets_none_is_found(tmp_path):
             )
 
         def resealed(store):
-            assert reseal_credentials(store, ROTATED, NOW) == 200
-            assert reseal_triggers(store, ROTATED, NOW) == 50
+            done = reseal(store, ROTATED, NOW)
+            assert (done.credentials, done.triggers, done.damaged) == (200, 50, ())
             for listed in (list_credentials, list_triggers, list_api_keys):
                 told.note(listed(store, None, 1_000))
 

@@ -101,6 +101,13 @@ def test_a_post_has_one_key_for_all_its_attempts_and_others_have_none():
     assert "idempotency-key" not in got.headers
 
 
+def test_a_post_without_a_key_may_act_twice_and_so_is_not_tried_again():
+    what = Ask(method="POST", path="/x", gives=int, keyed=False)
+    (sent,), code = talk([BROKEN, WELL], what)
+    assert ("idempotency-key" in sent.headers, code) == (False, "server.unreachable")
+    assert talk([Trouble(kind="unreached", text=""), BUSY, WELL], what)[1] == 7
+
+
 def test_the_first_attempt_that_still_runs_is_waited_for():
     body = b'{"error": "conflict: not answered yet", "code": "request.in_progress"}'
     running = Heard(status=409, headers={}, body=body)

@@ -59,6 +59,11 @@ def find(id):
         ("credentials://login", {"user": "robert", "password": "pa55 wörd"}),
         ("credentials://login/password", "pa55 wörd"),
         ("credentials://n", 123456),
+        ("Bearer credentials://key", "Bearer s3cret-value"),
+        ("Bearer credentials://login/password", "Bearer pa55 wörd"),
+        ("bearer credentials://key", "bearer credentials://key"),
+        ("Bearer  credentials://key", "Bearer  credentials://key"),
+        ("Bearer see credentials://key", "Bearer see credentials://key"),
         ("see credentials://key", "see credentials://key"),
         ("Credentials://key", "Credentials://key"),
         (
@@ -91,6 +96,10 @@ def test_what_was_handed_out_is_told_so_that_it_can_be_hidden():
         "credentials://a b",
         "credentials://" + "x" * 256,
         "credentials://key\n",
+        "Bearer credentials://",
+        "Bearer credentials://login",
+        "Bearer credentials://n",
+        "Bearer credentials://key/field",
     ],
 )
 def test_a_reference_that_leads_nowhere_is_refused(wrong):
@@ -169,6 +178,19 @@ def test_a_store_in_trouble_is_no_final_failure_and_no_doubt_either():
     assert (outcome.retryable, outcome.details) == (True, {"code": "store.unavailable"})
     again = run(never, {"key": "credentials://key"}, trouble, dispatch=1)
     assert isinstance(again, EffectDoubted)
+
+
+def test_a_token_that_may_be_refreshed_later_is_no_final_failure_either():
+    @handler
+    def never(key):
+        raise AssertionError
+
+    late = Known(RequestError("credential.refresh", "status 503; it is tried again", again=True))
+    outcome = run(never, {"key": "Bearer credentials://key"}, late)
+    assert isinstance(outcome, EffectFailed)
+    assert (outcome.retryable, outcome.details) == (True, {"code": "credential.refresh"})
+    refused = Known(RequestError("credential.refresh", "status 400; enter a new one"))
+    assert run(never, {"key": "credentials://key"}, refused).retryable is False
 
 
 def test_a_result_is_stored_without_the_secrets_that_went_in():

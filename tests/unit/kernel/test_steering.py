@@ -114,6 +114,13 @@ def test_a_due_time_is_not_moved_beyond_every_duration():
     assert world.command("reschedule", {"offset_ms": limits.DURATION_MS}).code == "request.invalid"
 
 
+def test_an_instance_is_not_put_off_beyond_every_duration():
+    world = World(noop()).start(at=100)
+    args = {"state": "scheduled", "next_fire_at": 2**62}
+    assert world.command("set_state", args).code == "request.invalid"
+    assert world.decision.due == 100
+
+
 def test_only_what_makes_an_instance_scheduled_is_moved():
     world = run(parallel([noop("d", delay={"duration": 10_000})], [wait("w", duration=3_000)]))
     world.command("reschedule", {"offset_ms": 60_000})

@@ -9,22 +9,20 @@ import pytest
 
 from detent.handlers.secrets import hide
 from detent.model import limits
+from detent.model.errors import RequestError
 from detent.ports.records import RecordQuery
 from detent.service.credentials import (
     CredentialPatch,
     NewCredential,
-    StoredSecrets,
     create_credential,
     delete_credential,
     get_credential,
     list_credentials,
     patch_credential,
-    reseal_credentials,
-    resolve_params,
-    secret_of,
 )
-from detent.service.vault import Safe, Vault
-from tests.unit.service.shelf import KEY, NO_VAULT, NOW, SAFE, a_store, refusal
+from detent.service.handing_out import StoredSecrets, resolve_params, secret_of
+from detent.service.vault import Safe
+from tests.unit.service.shelf import NO_VAULT, NOW, SAFE, a_store, refusal
 
 pytestmark = pytest.mark.req("SEQ-HND-5")
 
@@ -255,12 +253,34 @@ def test_a_handler_gets_its_tenants_and_the_global_secrets_and_no_other(store):
     create(store, "own")
     create(store, "all", tenant=None, value="gl0bal")
     create(store, "foreign", tenant="beta")
-    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW)
+    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, never)
     assert secrets.value("own", "acme") == "s3cret"
     assert secrets.value("all", "acme") == "gl0bal"
     unknown = refusal("credential.unusable", secrets.value, "nothing", "acme")
     foreign = refusal("credential.unusable", secrets.value, "foreign", "acme")
     assert foreign.replace("foreign", "nothing") == unknown  # nobody learns that it exists
+
+
+def never(id):
+    raise AssertionError(id)
+
+
+def test_only_a_token_that_can_be_refreshed_is_named_when_its_time_is_over(store):
+    past = dt.datetime.fromtimestamp(NOW / 1000 - 1, dt.UTC)
+    create(store, "plain", expires_at=past)
+    oauth = {"kind": "oauth2", "refresh_url": "https://auth.example.com/", "refresh_token": "r"}
+    create(store, "token", expires_at=past, **oauth)
+    create(store, "off", expires_at=past, **oauth)
+    patch(store, "off", enabled=False)
+    secrets = StoredSecrets(lambda use: use(store), SAFE, lambda: NOW, never)
+    told = {}
+    for id, tenant in (("plain", "acme"), ("off", "acme"), ("token", "beta"), ("token", "acme")):
+        with pytest.raises(RequestError) as found:
+            secrets.value(id, tenant)
+        assert found.value.code == "credential.unusable"
+        told[id, tenant] = found.value.details
+    assert told.pop(("token", "acme")) == {"again": True, "credential": "token"}
+    assert set(map(str, told.values())) == {"{}"}
 
 
 def test_a_worker_gets_params_with_the_values_in_them(store):
@@ -292,19 +312,6 @@ def test_a_sealed_value_copied_to_another_tenants_record_opens_for_nobody(store)
     stolen = store.record("credential", "rich").body
     store.replace_record(store.record("credential", "poor")._replace(body=stolen))
     refusal("vault.broken", secret_of, store, SAFE, "acme", "poor", NOW)
-
-
-def test_a_new_key_reseals_everything_and_the_old_one_may_go(store):
-    create(store, "a", **OAUTH)
-    create(store, "b", tenant=None)
-    new = bytes(32)
-    both = Safe(Vault([new, KEY]))
-    assert reseal_credentials(store, both, NOW) == 2
-    assert reseal_credentials(store, both, NOW) == 0
-    alone = Safe(Vault([new]))
-    assert secret_of(store, alone, "acme", "a", NOW) == "s3cret"
-    assert secret_of(store, alone, "acme", "b", NOW) == "s3cret"
-    refusal("vault.locked", secret_of, store, SAFE, "acme", "a", NOW)
 
 
 def test_a_tenant_has_only_so_many(store, monkeypatch):

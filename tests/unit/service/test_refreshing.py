@@ -8,7 +8,9 @@ import json
 
 import pytest
 
+from detent.handlers.answers import Failed
 from detent.model import limits
+from detent.model.errors import RequestError
 from detent.service.credentials import (
     CredentialPatch,
     NewCredential,
@@ -16,14 +18,15 @@ from detent.service.credentials import (
     create_credential,
     get_credential,
     patch_credential,
-    secret_of,
 )
+from detent.service.handing_out import secret_of
 from detent.service.refreshing import (
     Refreshed,
     due_refreshes,
     refresh_credential,
     refresh_credentials,
     refresh_due,
+    refresh_under_way,
 )
 from tests.unit.service.shelf import NOW, SAFE, a_store, refusal
 
@@ -174,6 +177,114 @@ def test_an_answer_without_a_token_leaves_the_old_one_and_is_tried_again_later(r
     assert value(rows) == "t0ken"
     assert due_refreshes(rows.store, DUE_MS) == []
     assert due_refreshes(rows.store, DUE_MS + limits.REFRESH_AGAIN_MS) == ["mail"]
+
+
+def saying(status, word):
+    made = Provider(status)
+    made.content = json.dumps({"error": word}).encode()
+    return made
+
+
+SETBACKS = {
+    "refused": (saying(400, "invalid_grant"), "status 400 (invalid_grant)", False),
+    "refused in other words": (saying(401, "r3fresh"), "status 401", False),
+    "away": (Provider(503), "status 503", True),
+    "unreachable": (Provider(error=Failed("no connection to x")), "no connection to x", True),
+    "not to be called": (
+        Provider(error=Failed("x is private", retryable=False)),
+        "x is private",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETBACKS)
+def test_why_there_was_no_token_is_kept_and_told_until_the_next_try(rows, name):
+    provider, why, again = SETBACKS[name]
+    create(rows)
+    refusal("credential.refresh", refresh, rows, provider, EXPIRES_MS)
+    shown = get_credential(rows.store, "acme", "mail")
+    assert shown.refresh_error.endswith(why)
+    assert value(rows, EXPIRES_MS - 1) == "t0ken"  # whoever has it may use it to its end
+    later = EXPIRES_MS + limits.REFRESH_AGAIN_MS
+    told = error(rows, later - 1)
+    assert (told.code, why in told.message) == ("credential.refresh", True)
+    assert told.details == ({"again": True} if again else {})
+    assert "r3fresh" not in str(told)
+    renewable = error(rows, later).details.get("credential")
+    assert renewable == ("mail" if again else None)
+    well = Provider(access_token="n3w", expires_in=600)
+    assert refresh(rows, well, later - 1) is False
+    assert refresh(rows, well, later) is True
+    assert get_credential(rows.store, "acme", "mail").refresh_error is None
+
+
+def error(rows, now_ms):
+    """Why the value cannot be had."""
+    with pytest.raises(RequestError) as found:
+        value(rows, now_ms)
+    return found.value
+
+
+def test_a_token_that_has_expired_when_it_comes_is_kept_and_not_asked_for_at_once(rows):
+    create(rows)
+    provider = Provider(access_token="n3w", refresh_token="r2", expires_in=0)
+    assert refresh(rows, provider, EXPIRES_MS) is True
+    told = error(rows, EXPIRES_MS)
+    assert (told.code, "expired already" in told.message) == ("credential.refresh", True)
+    assert refresh(rows, provider, EXPIRES_MS + 1) is False
+    well = Provider(access_token="n4w", expires_in=600)
+    assert refresh(rows, well, EXPIRES_MS + limits.REFRESH_AGAIN_MS) is True
+    assert well.asked[0][1]["refresh_token"] == "r2"
+
+
+def test_a_new_value_makes_what_went_wrong_with_the_old_one_forgotten(rows):
+    create(rows)
+    refusal("credential.refresh", refresh, rows, Provider(400))
+    patch_credential(
+        rows.store, SAFE, "acme", "mail", CredentialPatch(refresh_token="g00d"), DUE_MS
+    )
+    assert get_credential(rows.store, "acme", "mail").refresh_error is None
+    well = Provider(access_token="n3w", expires_in=600)
+    assert refresh(rows, well) is True
+    assert well.asked[0][1]["refresh_token"] == "g00d"
+
+
+def test_a_refresh_is_under_way_until_the_provider_has_answered_or_its_claim_is_lost(rows):
+    create(rows)
+    seen = []
+
+    class Watched(Provider):
+        async def post(self, url, form):
+            seen.append(refresh_under_way(rows.store, "mail", EXPIRES_MS))
+            return await super().post(url, form)
+
+    assert not refresh_under_way(rows.store, "mail", EXPIRES_MS)
+    refusal("credential.refresh", refresh, rows, Watched(503), EXPIRES_MS)
+    assert not refresh_under_way(rows.store, "mail", EXPIRES_MS)
+    later = EXPIRES_MS + limits.REFRESH_AGAIN_MS
+    refresh(rows, Watched(access_token="n3w", expires_in=600), later)
+    assert not refresh_under_way(rows.store, "mail", later)
+    assert not refresh_under_way(rows.store, "nothing", later)
+    assert seen == [True, True]
+
+
+def test_a_claim_that_was_lost_with_its_process_holds_nobody_for_long(rows):
+    create(rows)
+
+    class Dying(Provider):
+        async def post(self, _url, _form):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        refresh(rows, Dying(), EXPIRES_MS)
+    assert refresh_under_way(rows.store, "mail", EXPIRES_MS)
+    told = error(rows, EXPIRES_MS)
+    assert (told.code, told.details["credential"]) == ("credential.unusable", "mail")
+    later = EXPIRES_MS + limits.REFRESH_AGAIN_MS
+    assert not refresh_under_way(rows.store, "mail", later)
+    assert refresh(rows, Provider(access_token="n3w", expires_in=600), later) is True
+    assert value(rows, later) == "n3w"
 
 
 def test_a_value_entered_while_the_provider_was_asked_is_kept(rows):

@@ -15,11 +15,8 @@ from detent.service.triggers import (
     fire_trigger,
     get_trigger,
     list_triggers,
-    reseal_triggers,
 )
-from detent.service.vault import Safe, Vault
 from tests.unit.service.shelf import (
-    KEY,
     NO_VAULT,
     NOW,
     SAFE,
@@ -197,13 +194,3 @@ def test_an_instance_fires_a_trigger_of_its_tenant_without_the_secret(store):
     event = emit_to_trigger(store, "acme", "hello", [1], about).request.metadata["_trigger_event"]
     assert event == {"source": "emit_event", "parent_instance_id": "i-1"}
     refusal("trigger.not_found", emit_to_trigger, store, "beta", "hello", [1], {})
-
-
-def test_a_new_key_reseals_the_secrets(store):
-    create(store, secret="s3cret")
-    create(store, "plain")
-    both = Safe(Vault([bytes(32), KEY]))
-    assert reseal_triggers(store, both, NOW) == 1
-    assert reseal_triggers(store, both, NOW) == 0
-    alone = Safe(Vault([bytes(32)]))
-    assert fire_trigger(store, alone, "acme", "hello", {}, "s3cret").slug == "hello"

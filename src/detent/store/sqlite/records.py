@@ -8,6 +8,8 @@ from detent.ports.records import Record
 from detent.store.sqlite.statements import change, row_of, rows_of, transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import apsw
 
     from detent.ports.records import RecordQuery
@@ -82,9 +84,18 @@ def _filter(query: RecordQuery) -> tuple[str, list[Any]]:
 
 def replace_record(connection: apsw.Connection, record: Record) -> bool:
     """Write what one read before has become; False when it was written since, or is gone."""
-    values = (record.key, record.owner, record.body, record.updated_ms)
+    return replace_records(connection, [record]) > 0
+
+
+def replace_records(connection: apsw.Connection, records: Sequence[Record]) -> int:
+    """Write what some read before have become, in one transaction; how many were written."""
     with transaction(connection):
-        return change(connection, _REPLACE, (*values, record.kind, record.id, record.rev)) > 0
+        return sum(change(connection, _REPLACE, _replacing(record)) for record in records)
+
+
+def _replacing(record: Record) -> tuple[Any, ...]:
+    values = (record.key, record.owner, record.body, record.updated_ms)
+    return (*values, record.kind, record.id, record.rev)
 
 
 def delete_record(connection: apsw.Connection, kind: str, id: str) -> bool:

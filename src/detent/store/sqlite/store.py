@@ -266,6 +266,7 @@ class SqliteStore:
     records = _handed(record_rows.records)
     count_records = _handed(record_rows.count_records)
     replace_record = _handed(record_rows.replace_record)
+    replace_records = _handed(record_rows.replace_records)
     delete_record = _handed(record_rows.delete_record)
     prune_records = _handed(record_rows.prune_records)
 

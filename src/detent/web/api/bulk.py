@@ -10,10 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from detent.model import limits
 from detent.model.errors import RequestError
+from detent.service import bulk as service
 from detent.service.arguments import invalid
 from detent.service.bulk import (
     BulkAction,
@@ -80,6 +82,16 @@ class BatchAction(Struct):
     limit: int = limits.BULK_DEFAULT
 
 
+class BulkRequest(Struct):
+    """An action in the engine's own words; `args` are those that the kernel takes."""
+
+    action: service.Action
+    where: BulkFilter = BulkFilter()
+    args: Any = None
+    dry_run: bool = False
+    limit: int = limits.BULK_DEFAULT
+
+
 class Changed(Struct):
     """How many instances were changed."""
 
@@ -113,6 +125,21 @@ async def batch_action(call: Call, body: BatchAction) -> Response:
     asked = _action(call, body.action, args)
     check_limit(body.limit)
     found = await _targets(call, body.filter, partial(bulk_targets, limit=body.limit))
+    if body.dry_run:
+        return json_reply(BulkResult(matched=len(found), dry_run=True))
+    return json_reply(await _ask(call, asked, found))
+
+
+@table.route("POST", "/instances/bulk", takes=BulkRequest, gives={200: BulkResult})
+async def bulk(call: Call, body: BulkRequest) -> Response:
+    """Any action on all that a filter finds; the operator's may reach every tenant."""
+    asked = service.told_action(body.action, call.fresh_id(), body.args, call.desk.moment())
+    check_limit(body.limit)
+    wanted, tenant = bulk_filter(body.where), call.scope(body.where.tenant)
+    found: list[str] = []
+    if body.where.tenant in (None, tenant):
+        wanted = replace(wanted, tenant=tenant)
+        found = await call.desk.look(lambda store: bulk_targets(store, wanted, body.limit))
     if body.dry_run:
         return json_reply(BulkResult(matched=len(found), dry_run=True))
     return json_reply(await _ask(call, asked, found))

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from detent.model.errors import RequestError
 from detent.model.limits import WEBHOOK_REDELIVER_MS
 from detent.service import webhooks as service
-from detent.service.webhooks import DeliveryFilter, Preview
+from detent.service.webhooks import DeliveryFilter, Disabled, Preview
 from detent.web.api.call import Call
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
@@ -42,6 +42,18 @@ class DeliveryQuery(Struct):
     limit: int = 100
 
 
+class RedeliverQuery(Struct):
+    """Whether to wait for the end of the attempt, or only until it is asked for."""
+
+    wait: bool = True
+
+
+class Url(Struct):
+    """Where webhooks are sent to."""
+
+    url: str
+
+
 class Redelivered(Struct):
     """The delivery has arrived."""
 
@@ -57,13 +69,20 @@ async def outbox(call: Call) -> Response:
 
 
 @table.route(
-    "POST", "/webhooks/outbox/{id:uuid}/redeliver", admin=True, gives={200: Redelivered, 502: None}
+    "POST",
+    "/webhooks/outbox/{id:uuid}/redeliver",
+    admin=True,
+    query=RedeliverQuery,
+    gives={200: Redelivered, 202: None, 502: None},
 )
 async def redeliver(call: Call) -> Response:
     """Try a parked delivery again, and wait up to 15 s for its end."""
     desk, id, tenant = call.desk, call.path["id"], call.tenant
     told = call.fresh_id()
     made = await desk.look(lambda s: service.redeliver_submission(s, id, told, tenant=tenant))
+    if not call.query.wait:
+        await desk.ask(lambda ack: replace(made, ack=ack))
+        return empty_reply(202)
     moved = asyncio.Event()
     stop = desk.watch(id, lambda _state: moved.set())
     try:
@@ -116,6 +135,19 @@ async def show(call: Call) -> Response:
     """One delivery."""
     found = await call.desk.look(lambda s: service.delivery(s, call.path["id"], call.tenant))
     return json_reply(_wire(found))
+
+
+@table.route("GET", "/webhooks/deliveries/disabled", admin=True, gives={200: list[Disabled]})
+async def disabled(call: Call) -> Response:
+    """The URLs that answered 410 and get nothing more."""
+    return json_reply(await call.desk.verb(lambda verbs: verbs.webhooks.disabled()))
+
+
+@table.route("POST", "/webhooks/deliveries/enable", takes=Url, admin=True, gives={204: None})
+async def enable(call: Call, body: Url) -> Response:
+    """Send to a URL again, from now on."""
+    await call.desk.verb(lambda verbs: verbs.webhooks.enable(body.url))
+    return empty_reply(204)
 
 
 async def _ended(call: Call, id: str, moved: asyncio.Event) -> DeliveryView:

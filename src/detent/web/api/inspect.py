@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.json import encode
 from starlette.responses import Response
 
 from detent.definition import normalize
@@ -19,6 +20,7 @@ from detent.kernel.explain import Explanation
 from detent.kernel.replay import FactChange, Replay
 from detent.kernel.tree import Tree
 from detent.kernel.views import AuditEntry, OutputRow, Timeline
+from detent.kernel.whatif import Changes, InputChange, WhatIf
 from detent.model import limits
 from detent.ports.store import Page
 from detent.service import crons, explaining, gate_views, histories, proving
@@ -31,6 +33,7 @@ from detent.service.histories import EffectReceipt
 from detent.service.in_line import calls_of
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
 from detent.service.migrating import preview_migration
+from detent.service.publishing import stored_for
 from detent.service.reading import find_instance
 from detent.web.api.call import Call
 from detent.web.api.reply import json_reply
@@ -64,6 +67,12 @@ class AuditQuery(Struct):
 
     action: str = ""
     node: str = ""
+
+
+class ExplainQuery(Struct):
+    """As of which tick; without one, of now."""
+
+    tick: int | None = None
 
 
 class StateQuery(Struct):
@@ -103,6 +112,22 @@ class Move(Struct):
 
     to: str | None = None
     definition: dict[str, Any] | None = None
+
+
+class OtherInput(Struct):
+    """A change of the inputs of one row: at an index, replace, insert before, or drop."""
+
+    seq: int
+    index: int
+    verb: Literal["replace", "insert", "drop"]
+    body: Any = None
+
+
+class Otherwise(Struct):
+    """What is to be different: inputs, the definition by its hash, or both."""
+
+    inputs: list[OtherInput] = []
+    definition: str = ""
 
 
 class State(Struct):
@@ -164,10 +189,13 @@ _of_instance(
 )
 
 
-@table.route("GET", "/inspect/instances/{id:uuid}/explain", gives={200: Explanation})
+@table.route(
+    "GET", "/inspect/instances/{id:uuid}/explain", query=ExplainQuery, gives={200: Explanation}
+)
 async def explain(call: Call) -> Response:
     """Why an instance stands still, and when it can move."""
-    tick = call.desk.moment().tick
+    named: int | None = call.query.tick
+    tick = call.desk.moment().tick if named is None else named
     found = await call.desk.look(
         lambda store: explaining.explain_instance(store, call.path["id"], call.tenant, tick)
     )
@@ -222,6 +250,24 @@ async def migration(call: Call, body: Move) -> Response:
     return json_reply(found)
 
 
+@table.route("POST", "/inspect/instances/{id:uuid}/what-if", takes=Otherwise, gives={200: WhatIf})
+async def what_if(call: Call, body: Otherwise) -> Response:
+    """Run the record with changes; nothing is called, and nothing is written."""
+    inputs = tuple(
+        InputChange(seq=each.seq, index=each.index, verb=each.verb, body=Raw(encode(each.body)))
+        for each in body.inputs
+    )
+    changes = Changes(inputs=inputs, definition=body.definition)
+
+    def run(store: Store) -> WhatIf:
+        row = find_instance(store, call.path["id"], call.tenant)
+        if changes.definition:
+            stored_for(store, row.tenant, changes.definition)
+        return proving.what_if_instance(store, row.id, call.tenant, changes)
+
+    return json_reply(await call.desk.look(run))
+
+
 # people and gates --------------------------------------------------------------------------------
 
 
@@ -247,9 +293,7 @@ async def doubts(call: Call) -> Response:
 @table.route("GET", "/inspect/gated-tenants", gives={200: list[str]})
 async def gated_tenants(call: Call) -> Response:
     """The tenants that have limits or pools."""
-    if call.tenant is not None:
-        return json_reply([call.tenant])
-    return json_reply(await call.desk.look(gate_views.gated_tenants))
+    return json_reply(await call.desk.look(lambda s: gate_views.gated_tenants(s, call.tenant)))
 
 
 @table.route("GET", "/inspect/limits", query=LimitQuery, gives={200: list[LimitView]})

@@ -16,6 +16,7 @@ from detent.service.forking import fork_signals, plan_fork
 from detent.service.reading import find_instance
 from detent.web.api.bodies import aware
 from detent.web.api.call import Call
+from detent.web.api.refusals import Refusal
 from detent.web.api.reply import empty_reply, json_reply
 from detent.web.api.routes import Table
 from detent.web.api.signals import NewSignal, commanded, known, signal_name
@@ -67,9 +68,13 @@ class Resumed(Struct):
 
 
 class NewFork(Struct):
-    """Where a fork begins and what differs in it; by default nothing outside is touched."""
+    """Where a fork begins and what differs in it; by default nothing outside is touched.
 
-    from_block_id: str
+    It begins before a block or a node, or after a row of the journal by its number.
+    """
+
+    from_block_id: str | None = None
+    seq: int | None = None
     context: dict[str, Any] | None = None
     dry_run: bool = True
     signals: list[NewSignal] = []
@@ -150,12 +155,14 @@ async def resume_from(call: Call, body: ResumeFrom) -> Response:
 
 @table.route("POST", "/instances/{id:uuid}/fork", takes=NewFork, gives={201: Forked})
 async def fork(call: Call, body: NewFork) -> Response:
-    """Start a new instance from the record of one, before a block of it."""
+    """Start a new instance from the record of one: before a block of it, or after a row."""
+    if body.from_block_id is None and body.seq is None:
+        raise Refusal(422, "missing field `from_block_id`, or the number `seq` of a row")
     moment, origin = call.desk.moment(), call.path["id"]
     request = ForkRequest(
         instance=call.fresh_id(),
-        seq=0,
-        before=body.from_block_id,
+        seq=body.seq or 0,
+        before=body.from_block_id or "",
         data=body.context,
         dry_run=body.dry_run,
         signals=fork_signals(_plain(body.signals)),
@@ -178,7 +185,7 @@ async def fork(call: Call, body: NewFork) -> Response:
 @table.route("POST", "/instances/{id:uuid}/inject-blocks", takes=NewBlocks, gives={200: Injected})
 async def inject_blocks(call: Call, body: NewBlocks) -> Response:
     """Put blocks into one instance, after those of its sequence."""
-    handlers = _handlers(call)
+    handlers = handlers_of(call)
 
     def check(store: Store) -> dict[str, Any]:
         return steering.inject(
@@ -200,7 +207,7 @@ def _plain(signals: Sequence[NewSignal]) -> list[dict[str, Any]]:
     return [{"name": signal_name(each.signal_type), "payload": each.payload} for each in signals]
 
 
-def _handlers(call: Call) -> Mapping[str, HandlerSpec]:
+def handlers_of(call: Call) -> Mapping[str, HandlerSpec]:
     """Who may perform a step: this process, and anybody where workers are let in."""
     known_here = call.desk.handlers()
     if not call.desk.workers():

@@ -131,6 +131,8 @@ class TaskView(Struct):
     error_message: str | None
     error_retryable: bool | None
     created_at: str | None
+    tenant_id: str
+    available_at: str | None
 
 
 class Attempt(Struct):
@@ -188,6 +190,8 @@ def task_wire(task: Task) -> TaskView:
         error_message=task.error,
         error_retryable=task.retryable,
         created_at=instant(task.created_ms),
+        tenant_id=task.tenant,
+        available_at=instant(task.available_ms),
     )
 
 
