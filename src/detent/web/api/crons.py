@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import Response
@@ -46,7 +47,7 @@ class NewCron(Struct):
 
     tenant_id: str
     namespace: str
-    sequence_id: str
+    sequence_id: UUID
     cron_expr: str
     timezone: str = "UTC"
     metadata: dict[str, Any] | None = None
@@ -64,7 +65,7 @@ class NewCron(Struct):
 class CronChange(Struct):
     """What to change of a schedule; the rest stays."""
 
-    sequence_id: str | UnsetType = UNSET
+    sequence_id: UUID | UnsetType = UNSET
     follow: bool = False
     missed_limit: int | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
@@ -110,7 +111,7 @@ class Fires(Struct):
 async def create(call: Call, body: NewCron) -> Response:
     """Start a sequence at the times of a cron expression."""
     tenant = call.owner(body.tenant_id)
-    known = await call.sequences.get(body.sequence_id, None)
+    known = await call.sequences.get(str(body.sequence_id), None)
     if known.row.tenant != tenant:
         raise RequestError("request.forbidden", "the sequence is another tenant's")
     id = call.fresh_id() if body.id is None else body.id
@@ -147,7 +148,7 @@ async def change(call: Call, body: CronChange) -> Response:
     if body.cron_expr is not UNSET:
         changes["expr"] = body.cron_expr
     if body.sequence_id is not UNSET:
-        target = await _target(call, body.sequence_id, follow=body.follow)
+        target = await _target(call, str(body.sequence_id), follow=body.follow)
     found = await call.desk.verb(
         lambda verbs: verbs.crons.update(call.path["id"], target, tenant=call.tenant, **changes)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -56,7 +57,7 @@ class Budget(Struct, omit_defaults=True):
 class NewInstance(Struct):
     """An instance to start."""
 
-    sequence_id: str
+    sequence_id: UUID
     tenant_id: str
     namespace: str
     priority: Priority = "Normal"
@@ -71,7 +72,7 @@ class NewInstance(Struct):
     dry_run: bool = False
     dry_run_auto_approve: bool = False
     budget: Budget | None = None
-    session_id: str | None = None
+    session_id: UUID | None = None
 
 
 class Batch(Struct):
@@ -105,7 +106,7 @@ class ListInstances(Struct):
 
     tenant_id: str | None = None
     namespace: str | None = None
-    sequence_id: str | None = None
+    sequence_id: UUID | None = None
     state: str | None = None
     offset: int = 0
     limit: int = 100
@@ -178,7 +179,7 @@ async def _join(call: Call, starts: list[tuple[NewInstance, Submission]]) -> lis
     by_tenant: dict[str, list[tuple[str, str]]] = {}
     for item, made in starts:
         if item.session_id is not None:
-            pair = (item.session_id, made.instance)
+            pair = (str(item.session_id), made.instance)
             by_tenant.setdefault(call.owner(item.tenant_id), []).append(pair)
     for tenant, members in by_tenant.items():
         await sessions.join(call, tenant, members)
@@ -218,7 +219,7 @@ def list_query(store: Store, call: Call, asked: ListInstances) -> ListQuery | No
     states = _states(asked.state)
     if asked.sequence_id is not None:
         try:
-            definitions = (find_sequence(store, asked.sequence_id, tenant).hash,)
+            definitions = (find_sequence(store, str(asked.sequence_id), tenant).hash,)
         except RequestError:
             return None
     return ListQuery(
@@ -254,7 +255,7 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
     tenant = call.owner(body.tenant_id)
     if not body.namespace.strip():
         raise invalid("namespace", "a name", body.namespace)
-    known = await call.sequences.get(body.sequence_id, None)
+    known = await call.sequences.get(str(body.sequence_id), None)
     if known.row.tenant != tenant:
         if foreign == "forbidden":
             raise RequestError(

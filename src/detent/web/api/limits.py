@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from detent.model.errors import RequestError
 from detent.service.arguments import invalid
+from detent.service.gate_views import gated_tenants
 from detent.service.gates import pool_id
 from detent.web.api.bodies import milliseconds
 from detent.web.api.call import Call
@@ -282,11 +283,14 @@ _FIELDS = (
 
 async def _found(call: Call) -> tuple[str, PoolView]:
     """The tenant and the pool of the id in the path."""
-    tenant = call.needed_scope(getattr(call.query, "tenant_id", None))
-    pools = await call.desk.verb(lambda verbs: verbs.pools.list(tenant=tenant))
-    for pool in pools:
-        if pool_id(tenant, pool.name) == call.path["id"]:
-            return tenant, pool
+    named = call.scope(getattr(call.query, "tenant_id", None))
+    tenants = [named] if named else await call.desk.look(gated_tenants)
+    for tenant in tenants:
+        for pool in await call.desk.verb(
+            lambda verbs, whose=tenant: verbs.pools.list(tenant=whose)
+        ):
+            if pool_id(tenant, pool.name) == call.path["id"]:
+                return tenant, pool
     raise RequestError("pool.unknown", f"there is no pool {call.path['id']}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from uuid import UUID
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,8 +48,8 @@ class Promoted(Struct):
 class Migration(Struct):
     """An instance, and the sequence it is to go on with."""
 
-    instance_id: str
-    target_sequence_id: str
+    instance_id: UUID
+    target_sequence_id: UUID
 
 
 class Migrated(Struct):
@@ -112,7 +113,7 @@ async def migrate(call: Call, body: Migration) -> Response:
     """Move a standing instance to another version; what it has done stays done."""
     instance, target = await call.desk.look(
         lambda s: publishing.migration_target(
-            s, body.instance_id, body.target_sequence_id, call.tenant
+            s, str(body.instance_id), str(body.target_sequence_id), call.tenant
         )
     )
     if not call.desk.workers():
