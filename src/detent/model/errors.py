@@ -133,7 +133,7 @@ CODES: dict[str, str] = {
     "server.unreachable": "The server cannot be reached, or went away before it had answered.",
     "server.answer": "What answered is no Detent server, or one of another release; check the URL.",
     "server.exposed": "Without an API key the server listens on its own machine only.",
-    "server.isolation": "A key without tenants is only served where the settings say that it is meant.",
+    "server.isolation": "The key would see every tenant; the settings must say that this is meant.",
     "server.address": "The server cannot listen on that address.",
     "audit.broken": "The chain is not intact; the first broken entry is named.",
     # us

@@ -18,6 +18,7 @@ from detent.ports.definitions import DefinitionQuery, DefinitionRow
 from detent.ports.listing import ListQuery
 from detent.service.arguments import check_text, invalid
 from detent.service.catalogue import definition_row
+from detent.service.instances import SequenceIds
 from detent.service.starting import check_free, check_labels
 
 if TYPE_CHECKING:
@@ -150,28 +151,32 @@ def deprecate_sequence(store: Store, id: str, tenant: str | None) -> None:
 
 
 def delete_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
-    """Remove a sequence that no live instance runs; its ended ones stay in the record."""
+    """Remove a sequence that no live instance runs; of its ended ones only the journal is left."""
+    row = idle_sequence(store, id, tenant)
+    store.delete_definition(id)
+    return row
+
+
+def idle_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
+    """The sequence of an id, if no live instance runs it."""
     row = find_sequence(store, id, tenant)
     check_idle(store, row)
-    store.delete_definition(id)
     return row
 
 
 def check_idle(store: Store, row: DefinitionRow) -> None:
     """Refuse a sequence that a live instance runs."""
-    query = ListQuery(
-        tenant=row.tenant,
-        namespace=row.namespace,
-        definitions=(row.hash,),
-        states=_ALIVE,
-        limit=1,
-    )
-    alive = store.recent_instances(query)
-    if alive:
-        raise RequestError(
-            "definition.in_use",
-            f"instance {alive[0].id} is {alive[0].state}; end the instances of this sequence first",
-        )
+    query = ListQuery(tenant=row.tenant, definitions=(row.hash,), states=_ALIVE, limit=PAGE_MOST)
+    ids = SequenceIds(store)
+    while found := store.recent_instances(query):
+        for alive in found:  # the same content may be stored in several namespaces
+            if ids.of(alive.tenant, alive.namespace, alive.definition) == row.id:
+                raise RequestError(
+                    "definition.in_use",
+                    f"instance {alive.id} is {alive.state}; "
+                    "end the instances of this sequence first",
+                )
+        query = query._replace(before=found[-1].n)
 
 
 _REQUIRED = ("id", "tenant_id", "namespace", "created_at")

@@ -100,7 +100,8 @@ def find_definitions(connection: apsw.Connection, query: DefinitionQuery) -> lis
     }
     wanted = {column: value for column, value in wanted.items() if value is not None}
     where = " AND ".join(f"{column} = ?" for column in wanted) or "TRUE"
-    sql = f"{_SELECT} WHERE {where} ORDER BY tenant, ns, name, version DESC LIMIT ? OFFSET ?"
+    index = "" if query.hash is None else " INDEXED BY definition_hash"
+    sql = f"{_SELECT}{index} WHERE {where} ORDER BY tenant, ns, name, version DESC LIMIT ? OFFSET ?"
     values = (*wanted.values(), query.limit, query.offset)
     return [_row(row) for row in rows_of(connection, sql, values)]
 

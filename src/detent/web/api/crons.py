@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import Response
 
 from detent.model.errors import RequestError
+from detent.model.limits import CRONS_LISTED
 from detent.service.arguments import invalid
 from detent.service.crons import show_cron
 from detent.service.instances import SequenceIds
@@ -127,7 +128,7 @@ async def create(call: Call, body: NewCron) -> Response:
 @table.route("GET", "/cron", query=CronQuery, gives={200: list[Any]})
 async def listing(call: Call) -> Response:
     """The schedules in the order of their making."""
-    tenant, limit = call.scope(call.query.tenant_id), call.query.limit
+    tenant, limit = call.scope(call.query.tenant_id), min(call.query.limit, CRONS_LISTED)
     found = await call.desk.verb(lambda verbs: verbs.crons.list(tenant=tenant, limit=limit))
     return json_reply(await call.desk.look(lambda store: _wires(store, found)))
 

@@ -16,7 +16,7 @@ from detent.model.errors import RequestError
 from detent.ports.listing import ListQuery
 from detent.ports.store import NewArrival
 from detent.service.arguments import invalid, span_ms
-from detent.service.reading import find_instance
+from detent.service.reading import find_instance, still_there
 from detent.service.sequences import find_sequence
 from detent.service.starting import StartRequest, check_handlers, start_submission
 from detent.web.api import instance_shape, sessions
@@ -169,7 +169,8 @@ async def children(call: Call) -> Response:
         from detent.ports.store import Page as Numbers
 
         row = _row(store, call)
-        return instance_shape.shown(store, store.instances(Numbers(parent=row.id, limit=LIST_MOST)))
+        found = store.instances(Numbers(parent=row.id, limit=LIST_MOST))
+        return instance_shape.shown(store, still_there(store, found))
 
     return json_reply(await call.desk.look(read))
 
@@ -230,6 +231,7 @@ def list_query(store: Store, call: Call, asked: ListInstances) -> ListQuery | No
         labels=_labels(call),
         offset=asked.offset,
         limit=min(asked.limit, LIST_MOST),
+        stored=True,
     )
 
 

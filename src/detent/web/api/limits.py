@@ -286,12 +286,15 @@ async def _found(call: Call) -> tuple[str, PoolView]:
     named = call.scope(getattr(call.query, "tenant_id", None))
     tenants = [named] if named else await call.desk.look(gated_tenants)
     for tenant in tenants:
-        for pool in await call.desk.verb(
-            lambda verbs, whose=tenant: verbs.pools.list(tenant=whose)
-        ):
+        for pool in await _pools(call, tenant):
             if pool_id(tenant, pool.name) == call.path["id"]:
                 return tenant, pool
     raise RequestError("pool.unknown", f"there is no pool {call.path['id']}")
+
+
+async def _pools(call: Call, tenant: str) -> list[PoolView]:
+    found: list[PoolView] = await call.desk.verb(lambda verbs: verbs.pools.list(tenant=tenant))
+    return found
 
 
 def _pool(tenant: str, view: PoolView) -> dict[str, Any]:

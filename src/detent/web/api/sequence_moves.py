@@ -21,7 +21,7 @@ from detent.web.api.call import DEFAULT_TENANT, Call
 from detent.web.api.refusals import Refusal
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
-from detent.web.api.sequences import Unpublish
+from detent.web.api.sequences import Unpublish, end_schedules
 
 table = Table("sequence_moves")
 
@@ -103,6 +103,8 @@ async def unpublish(call: Call, body: Unpublish) -> Response:
             s, _place(call), call.path["name"], delete=body.delete
         )
     )
+    if body.delete:
+        await end_schedules(call, rows)
     for row in rows:
         call.sequences.forget(row.id)
     return empty_reply(204)

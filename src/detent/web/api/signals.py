@@ -100,7 +100,7 @@ async def approvals(call: Call) -> Response:
             call.scope(asked.tenant_id),
             namespace=asked.namespace or "",
             offset=asked.offset,
-            limit=asked.limit,
+            limit=min(asked.limit, explaining.APPROVALS_LIMIT),
         )
         ids = SequenceIds(store)
         return [_question(each, ids) for each in found]
