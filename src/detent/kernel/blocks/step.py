@@ -25,6 +25,8 @@ from detent.model import limits
 from detent.model.errors import ExpressionError
 from detent.model.snapshot import Frame
 
+LATE = "late"  # in place of a sleep's output: the step's own timeout comes first
+
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Guard and delay, then on to the policies."""
@@ -248,13 +250,22 @@ def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
     kind = run.woken_value
     run.note("wait.completed", path, {"kind": kind})
     if kind == "sleep":
-        return finish(run, node, frame, path, frame.v["slept"], merge=False)
+        return _slept(run, node, frame, path)
     if kind in ("human", "event"):
         return _no_answer(run, node, frame, path)
     if kind == "window":
         frame.phase = "answered"
         return WAIT if run.held else _pass(run, node, frame, path)
     return _judge(run, node, frame, path)
+
+
+def _slept(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """A sleep is over: its own time, or the time that its step may take."""
+    output = frame.v["slept"]
+    if output != LATE:
+        return finish(run, node, frame, path, output, merge=False)
+    text = f"timeout after {node.block.timeout} ms"
+    return failed(run, node, frame, path, Failure(message=text, kind="timeout", retryable=True))
 
 
 def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -362,6 +373,8 @@ def _moved(run: Run, node: Node, frame: Frame, path: str, result: Result) -> int
         late = None if human is None or human.timeout is None else run.after(human.timeout)
         listening.stand(run, frame, path, result, late)
         return WAIT
-    frame.v = {**(frame.v or {}), "slept": result.output}
-    run.wait(frame, path, "sleep", run.after(result.duration_ms))
+    limit = node.block.timeout
+    late = limit is not None and limit < result.duration_ms
+    frame.v = {**(frame.v or {}), "slept": LATE if late else result.output}
+    run.wait(frame, path, "sleep", run.after(limit if late else result.duration_ms))
     return WAIT
