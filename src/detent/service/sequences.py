@@ -14,6 +14,7 @@ from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.model import limits
 from detent.model.definition import Definition
 from detent.model.errors import DefinitionError, Fault, RequestError
+from detent.model.ids import SYSTEM
 from detent.ports.definitions import DefinitionQuery, DefinitionRow
 from detent.ports.listing import ListQuery
 from detent.service.arguments import check_text, invalid
@@ -96,7 +97,7 @@ def sequence_warnings(definition: Definition, handlers: Collection[str]) -> list
 def find_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
     """The sequence of an id; one of another tenant does not exist."""
     row = store.definition_by_id(id)
-    if row is None or (tenant is not None and row.tenant != tenant):
+    if row is None or row.namespace == SYSTEM or (tenant is not None and row.tenant != tenant):
         raise RequestError("definition.unknown", f"there is no sequence {id}")
     return row
 
@@ -106,16 +107,17 @@ def find_by_name(
 ) -> DefinitionRow:
     """That version, or the highest one that is not deprecated."""
     row = store.find_definition(*place, name, version)
-    if row is None:
+    if row is None or row.namespace == SYSTEM:
         raise RequestError("definition.unknown", f"there is no sequence {name!r}")
     return row
 
 
 def list_sequences(store: Store, query: DefinitionQuery) -> tuple[list[DefinitionRow], bool]:
-    """A page of sequences, and whether there are more."""
+    """A page of sequences, and whether there are more; the engine's own are not among them."""
     if not 0 < query.limit <= PAGE_MOST or query.offset < 0:
         raise invalid("limit", f"1 to {PAGE_MOST}, and offset not negative", query.limit)
-    rows = store.find_definitions(query._replace(limit=query.limit + 1))
+    asked = query._replace(limit=query.limit + 1, without=SYSTEM)
+    rows = store.find_definitions(asked)
     return rows[: query.limit], len(rows) > query.limit
 
 

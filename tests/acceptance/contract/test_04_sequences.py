@@ -287,6 +287,25 @@ def test_lists_are_ordered_by_namespace_name_and_falling_version(server, tenant)
     assert len(server.get("/sequences.json", tenant=tenant).json()) == 5
 
 
+def test_the_engines_own_definitions_are_nobodys_sequences(server, tenant):
+    mine = stored(server, tenant=tenant)
+    cron = {"tenant_id": tenant, "namespace": "default", "sequence_id": mine["id"]}
+    server.post("/cron", {**cron, "cron_expr": "0 0 1 1 *"}, tenant=tenant)
+    for path in ("/sequences.json", "/sequences?limit=1000"):
+        found = server.get(path, tenant=tenant).json()
+        rows = found if isinstance(found, list) else found["items"]
+        assert [row["id"] for row in rows] == [mine["id"]]
+    own = next(
+        row for row in server.engine._parts.read(lambda store: store.definitions(tenant, "detent"))
+    )
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/deprecate")):
+        answer = server.call(method, f"/sequences/{own.id}{path}", tenant=tenant)
+        assert answer.status_code == 404
+    place = f"tenant_id={tenant}&namespace=detent&name={own.name}"
+    assert server.get(f"/sequences/by-name?{place}", tenant=tenant).status_code == 404
+    assert server.get(f"/sequences/versions?{place}", tenant=tenant).json() == []
+
+
 def test_the_plain_array_has_all_of_them(server, tenant):
     for n in range(5):
         stored(server, tenant=tenant, name="n", version=n + 1)

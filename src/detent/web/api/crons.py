@@ -15,7 +15,7 @@ from detent.service.arguments import invalid
 from detent.service.crons import show_cron
 from detent.service.instances import SequenceIds
 from detent.web.api.call import Call
-from detent.web.api.instances import Priority
+from detent.web.api.instances import Priority, check_namespace
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
 
@@ -117,7 +117,9 @@ async def create(call: Call, body: NewCron) -> Response:
         raise RequestError("request.forbidden", "the sequence is another tenant's")
     id = call.fresh_id() if body.id is None else body.id
     target = known.definition.name if body.follow else known.definition
-    place = {"tenant": tenant, "namespace": known.row.namespace}
+    check_namespace(body.namespace)
+    namespace = known.row.namespace if body.follow else body.namespace  # names are found in theirs
+    place = {"tenant": tenant, "namespace": namespace}
     options = _said(body)
     made = await call.desk.verb(
         lambda verbs: verbs.crons.create(target, body.cron_expr, id=id, **place, **options)
@@ -179,8 +181,10 @@ async def _target(call: Call, sequence: str, *, follow: bool) -> Any:
     """What a schedule is to start from now on: one version, or its name."""
     now = await call.desk.look(lambda store: show_cron(store, call.path["id"], call.tenant))
     known = await call.sequences.get(sequence, None)
-    if (known.row.tenant, known.row.namespace) != (now.tenant, now.namespace):
-        raise RequestError("request.forbidden", "the sequence is of another tenant or namespace")
+    if known.row.tenant != now.tenant:
+        raise RequestError("request.forbidden", "the sequence is another tenant's")
+    if follow and known.row.namespace != now.namespace:
+        raise invalid("follow", f"false: the schedule is of namespace {now.namespace!r}", follow)
     return known.definition.name if follow else known.definition
 
 
@@ -199,15 +203,23 @@ def _rfc(at: dt.datetime) -> str | None:
 
 def _wires(store: Store, views: Any) -> list[dict[str, Any]]:
     ids = SequenceIds(store)
-    return [_wire(view, ids) for view in views]
+    return [_wire(view, _sequence_id(store, view, ids)) for view in views]
 
 
-def _wire(view: CronView, ids: SequenceIds) -> dict[str, Any]:
+def _sequence_id(store: Store, view: CronView, ids: SequenceIds) -> str | None:
+    """What a schedule starts now; one that follows a name starts the highest version of it."""
+    if view.definition is not None:
+        return ids.of(view.tenant, view.namespace, view.definition)
+    row = store.find_definition(view.tenant, view.namespace, view.sequence, view.version)
+    return None if row is None else row.id
+
+
+def _wire(view: CronView, sequence: str | None) -> dict[str, Any]:
     return {
         "id": view.id,
         "tenant_id": view.tenant,
         "namespace": view.namespace,
-        "sequence_id": ids.of(view.tenant, view.namespace, view.definition or ""),
+        "sequence_id": sequence,
         "sequence_name": view.sequence,
         "cron_expr": view.cron_expr,
         "timezone": view.timezone,

@@ -255,8 +255,7 @@ def _labels(call: Call) -> tuple[tuple[str, str], ...]:
 async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission:
     """The start of one instance, checked; `foreign` is how another tenant's sequence is refused."""
     tenant = call.owner(body.tenant_id)
-    if not body.namespace.strip():
-        raise invalid("namespace", "a name", body.namespace)
+    check_namespace(body.namespace)
     known = await call.sequences.get(str(body.sequence_id), None)
     if known.row.tenant != tenant:
         if foreign == "forbidden":
@@ -284,6 +283,12 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
     )
     moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
     return start_submission(known.definition, request, moment, 0)
+
+
+def check_namespace(name: str) -> None:
+    """Refuse a namespace without a name."""
+    if not name.strip():
+        raise invalid("namespace", "a name", name)
 
 
 def _begins(body: NewInstance) -> dt.datetime | dt.timedelta | None:
