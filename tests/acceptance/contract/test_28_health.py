@@ -8,12 +8,23 @@ import pytest
 
 pytestmark = pytest.mark.contract("28")
 
-COUNTERS = """
-instances_claimed_total instances_completed_total steps_executed_total instances_failed_total
-steps_failed_total steps_retried_total signals_delivered_total rate_limits_exceeded_total
-recovery_stale_instances_total webhooks_sent_total webhooks_failed_total webhooks_parked_total
-cron_triggered_total cron_skipped_total sla_breached_total
-""".split()
+COUNTERS = [
+    "instances_claimed_total",
+    "instances_completed_total",
+    "steps_executed_total",
+    "instances_failed_total",
+    "steps_failed_total",
+    "steps_retried_total",
+    "signals_delivered_total",
+    "rate_limits_exceeded_total",
+    "recovery_stale_instances_total",
+    "webhooks_sent_total",
+    "webhooks_failed_total",
+    "webhooks_parked_total",
+    "cron_triggered_total",
+    "cron_skipped_total",
+    "sla_breached_total",
+]
 HISTOGRAMS = ("tick_duration_seconds", "step_duration_seconds", "instance_processing_seconds")
 GAUGES = ("queue_depth", "active_tasks")
 

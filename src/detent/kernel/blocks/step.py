@@ -13,15 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 from detent.kernel import alerts, breaking, budget, intercept, ledger, listening, policy, timing
-from detent.kernel.blocks import aside, passage, person, seeing, worker
+from detent.kernel.blocks import aside, calling, passage, person, seeing, worker
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
-from detent.kernel.bounds import too_large
-from detent.kernel.builtin import MOVES, Moved, Result
+from detent.kernel.builtin import MOVES, Called, Moved, Sleep
 from detent.kernel.failure import Failure
 from detent.kernel.program import Node
 from detent.kernel.run import Run, encode
 from detent.kernel.walk import DONE, WAIT
-from detent.model import limits
 from detent.model.errors import ExpressionError
 from detent.model.snapshot import Frame
 
@@ -335,35 +333,28 @@ def _act(run: Run, node: Node, frame: Frame, path: str, pause_ms: int = 0) -> in
         handler = breaking.performer(run, node, frame, path)
     move = MOVES.get(handler)
     if move is not None:
-        return _moved(run, node, frame, path, move(run, params))
+        result = move(run, params)
+        if not isinstance(result, Called):
+            return _moved(run, node, frame, path, result)
+        return calling.plan(
+            run, node, frame, path, calling.Order(handler, encode(result.request), resource)
+        )
     would = worker.preview(run, node, params)
     if would is not None:
         return finish(run, node, frame, path, would, merge=False)
     request = node.table if node.table is not None else encode(params)
-    if len(request) > limits.PAYLOAD_BYTES:
-        return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
     if node.table is None and (node.params is None or node.params.constant):  # type: ignore[union-attr]
         node.table = request  # constant params are encoded once per program
-    ledger.plan(
-        run,
-        ledger.Plan(
-            path,
-            node.key,
-            handler,
-            request,
-            "call",
-            frame.attempt,
-            block.timeout,
-            resource,
-            block.queue_name or "",
-            pause_ms,
-        ),
-        frame,
-    )
-    return WAIT
+    return calling.plan(run, node, frame, path, calling.Order(handler, request, resource, pause_ms))
 
 
-def _moved(run: Run, node: Node, frame: Frame, path: str, result: Result) -> int:
+def _moved(
+    run: Run,
+    node: Node,
+    frame: Frame,
+    path: str,
+    result: Moved | Sleep | Failure | listening.Listen,
+) -> int:
     if isinstance(result, Moved):
         return finish(run, node, frame, path, result.output, merge=False)
     if isinstance(result, Failure):

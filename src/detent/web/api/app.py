@@ -11,7 +11,7 @@ import logging
 import re
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID
 
 from starlette.requests import Request
 
@@ -82,7 +82,7 @@ class Api:
         response = await self._answer(request)
         took_us = (perf_counter_ns() - began_ns) // 1_000
         self.house.meters.note(scope.get(_ROUTE), response.status_code, took_us)
-        response.headers["x-request-id"] = _request_id(request)
+        response.headers["x-request-id"] = _request_id(request, self.desk)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -130,10 +130,10 @@ def raw_path(request: Request) -> str:
     return raw.decode("latin-1")
 
 
-def _request_id(request: Request) -> str:
+def _request_id(request: Request, desk: Desk) -> str:
     """The caller's own, cleaned, or a fresh one."""
     given = _NOT_IN_ID.sub("", request.headers.get("x-request-id", ""))[:_REQUEST_ID_CHARS]
-    return given or str(uuid4())
+    return given or str(UUID(bytes=desk.salt(), version=4))
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:
