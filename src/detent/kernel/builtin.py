@@ -64,7 +64,7 @@ def _fail(_run: Run, params: Any) -> Result:
     values = params if isinstance(params, dict) else {}
     message = values.get("message", "forced failure")
     return Failure(
-        message=str(message),
+        message=message if isinstance(message, str) else encode(message).decode(),
         kind="logic",
         retryable=values.get("retryable") is True,
         details=values.get("details"),

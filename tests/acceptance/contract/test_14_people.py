@@ -65,6 +65,7 @@ def test_a_question_with_a_time_out_has_a_deadline(server, tenant):
     waiting(server, asking(timeout=3_600_000, escalation_handler="noop"), tenant=tenant)
     (item,) = questions(server, tenant)
     assert (item["timeout_seconds"], item["escalation_handler"]) == (3600, "noop")
+    assert isinstance(item["timeout_seconds"], int)
     since, until = (dt.datetime.fromisoformat(item[k]) for k in ("waiting_since", "deadline"))
     assert abs((until - since).total_seconds() - 3600) < 1
 

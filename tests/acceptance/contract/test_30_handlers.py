@@ -86,7 +86,11 @@ def test_what_cannot_be_done_fails_for_good(server, handler, params):
 
 
 def test_a_failure_says_what_it_was_told_to(server):
-    for params, message in (({}, "forced failure"), ({"message": "boom"}, "boom")):
+    for params, message in (
+        ({}, "forced failure"),
+        ({"message": "boom"}, "boom"),
+        ({"message": {"a": True}}, '{"a":true}'),
+    ):
         instance, _ = run(server, step("s", "fail", params=params))
         assert server.outputs(instance)[0][1]["message"] == message
     instance, _ = run(server, step("s", "assert", params={"condition": "false", "message": "no!"}))

@@ -14,7 +14,7 @@ from detent.service.gate_views import gated_tenants, resource_in
 from detent.service.gates import pool_id
 from detent.web.api.bodies import milliseconds
 from detent.web.api.call import Call
-from detent.web.api.reply import empty_reply, instant, json_reply
+from detent.web.api.reply import empty_reply, instant, json_reply, seconds
 from detent.web.api.routes import Table
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _limit(tenant: str, view: LimitView) -> dict[str, Any]:
         "key": view.key,
         "max_count": view.max,
         "window_ms": view.window_ms,
-        "window_seconds": None if view.window_ms is None else view.window_ms / 1000,
+        "window_seconds": seconds(view.window_ms),
         "used": view.used,
         "waiting": view.waiting,
         "closed_until": instant(view.closed_until_ms),

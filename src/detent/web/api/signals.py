@@ -13,7 +13,7 @@ from detent.service.instances import SequenceIds
 from detent.service.reading import find_instance
 from detent.web.api.call import Call
 from detent.web.api.refusals import Refusal
-from detent.web.api.reply import instant, json_reply
+from detent.web.api.reply import instant, json_reply, seconds
 from detent.web.api.routes import Table
 
 table = Table("signals")
@@ -149,7 +149,7 @@ def _question(each: explaining.Approval, ids: SequenceIds) -> dict[str, Any]:
         "prompt": each.prompt,
         "choices": [{"label": label, "value": value} for label, value in each.choices],
         "store_as": each.store_as,
-        "timeout_seconds": None if each.timeout_ms is None else each.timeout_ms / 1000,
+        "timeout_seconds": seconds(each.timeout_ms),
         "escalation_handler": each.escalation_handler,
         "waiting_since": instant(each.since_ms),
         "deadline": instant(each.deadline_ms),
