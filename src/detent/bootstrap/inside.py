@@ -12,7 +12,7 @@ from detent.expression.dates import instant
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
 from detent.model.errors import DetentError
-from detent.model.ids import derived_id
+from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import SignalReceived, encode_input
 from detent.model.link import Submission
 from detent.service.reading import read_snapshot
@@ -37,7 +37,7 @@ class EngineInside:
     ) -> Verdict:
         """Tell an instance of the same tenant a signal under the effect's own id."""
         row = self._parts.read(lambda store: store.instance(target))
-        if row is None or row.tenant != tenant:
+        if row is None or row.tenant != tenant or row.namespace == SYSTEM:
             return Verdict(
                 id=id,
                 ok=False,

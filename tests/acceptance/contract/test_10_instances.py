@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from detent.service.gates import gate_id
 from tests.integration.web.house import instance_body, step
 
 pytestmark = pytest.mark.contract("10")
@@ -110,6 +111,23 @@ def test_a_zone_is_kept_and_an_unknown_one_is_400(server, zone):
 
 
 # creating ----------------------------------------------------------------------------------------
+
+
+def test_the_engines_own_instances_are_nobodys_to_start_or_signal(server, tenant):
+    sequence = server.sequence(tenant=tenant)
+    body = instance_body(sequence, tenant_id=tenant, namespace="detent")
+    assert server.post("/instances", body, tenant=tenant).status_code == 400
+    server.put("/rate-limits/k", {"max_count": 1, "window_seconds": 1}, tenant=tenant)
+    gate = gate_id(tenant)
+    for word in ("pause", "cancel"):
+        signal = {"signal_type": word}
+        answer = server.post(f"/instances/{gate}/signals", signal, tenant=tenant)
+        assert answer.status_code == 404
+        assert server.post(f"/instances/{gate}/{word}", tenant=tenant).status_code == 404
+    params = {"instance_id": gate, "signal_type": "cancel"}
+    sends = server.sequence(step("s", "send_signal", params=params), tenant=tenant)
+    assert server.settle(server.instance(sends, tenant=tenant)) == "failed"
+    assert server.get("/instances?namespace=detent", tenant=tenant).json()["items"] == []
 
 
 def test_an_unknown_sequence_is_404_and_unfit_data_is_422_with_its_place(server):

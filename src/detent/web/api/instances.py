@@ -18,7 +18,12 @@ from detent.ports.store import NewArrival
 from detent.service.arguments import invalid, span_ms
 from detent.service.reading import find_instance, still_there
 from detent.service.sequences import find_sequence
-from detent.service.starting import StartRequest, check_handlers, start_submission
+from detent.service.starting import (
+    StartRequest,
+    check_free,
+    check_handlers,
+    start_submission,
+)
 from detent.web.api import instance_shape, sessions
 from detent.web.api.bodies import aware
 from detent.web.api.call import Call
@@ -263,6 +268,7 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
                 "request.forbidden", f"sequence {body.sequence_id} is another tenant's"
             )
         raise RequestError("definition.unknown", f"there is no sequence {body.sequence_id}")
+    check_free(known.definition.name, body.namespace)
     if not call.desk.workers():
         check_handlers(known.definition, call.desk.handlers())
     request = StartRequest(

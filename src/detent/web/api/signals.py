@@ -8,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from detent.model.ids import SYSTEM
 from detent.service import explaining, sending
+from detent.service.arguments import unknown_instance
 from detent.service.instances import SequenceIds
 from detent.service.reading import find_instance
 from detent.web.api.call import Call
@@ -110,8 +112,10 @@ async def approvals(call: Call) -> Response:
 
 
 async def known(call: Call) -> str:
-    """The id of the instance in the path, if it is this tenant's."""
+    """The id of the instance in the path, if it is this tenant's and not the engine's own."""
     row = await call.desk.look(lambda s: find_instance(s, call.path["id"], call.tenant))
+    if row.namespace == SYSTEM:
+        raise unknown_instance(row.id)
     return row.id
 
 
