@@ -287,7 +287,7 @@ def check_timezone(name: str) -> None:
 def _context(request: StartRequest) -> tuple[Raw | None, Raw | None]:
     """Data and config; together they are not larger than a context may be."""
     data, config = _checked("data", request.data), _checked("config", request.config)
-    size = sum(len(bytes(each)) for each in (data, config) if each is not None)
+    size = sum(memoryview(each).nbytes for each in (data, config) if each is not None)
     if size > limits.CONTEXT_BYTES:
         raise RequestError(
             "payload.too_large",
