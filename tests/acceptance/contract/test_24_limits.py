@@ -93,12 +93,13 @@ def test_a_key_is_closed_until_an_instant_and_opened_again(server, tenant):
 def test_the_higher_priority_goes_first(server, tenant):
     limit(server, tenant, max_count=1, window_seconds=0.3)
     sequence = limited(server, tenant)
-    body = {"closed_until": soon(1)}
-    server.post("/rate-limits/mail/close", body, tenant=tenant)
+    server.post("/rate-limits/mail/close", {"closed_until": LATER}, tenant=tenant)
     made = {
         name: server.instance(sequence, tenant=tenant, priority=name)
         for name in ("Low", "Normal", "High", "Critical")
     }
+    until(lambda: server.get("/rate-limits/mail", tenant=tenant).json()["waiting"] == 4)
+    server.post("/rate-limits/mail/open", tenant=tenant)
     ends = {}
     for name, id in made.items():
         server.settle(id)
