@@ -10,3 +10,4 @@ settings.load_profile("repeatable")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "req(*ids): the requirement ids that the test proves")
+    config.addinivalue_line("markers", "contract(section): the section of the wire contract")

@@ -56,6 +56,8 @@ def test_definitions_are_found_page_by_page_the_newest_version_first(store):
     assert store.find_definitions(DefinitionQuery(tenant="acme", name="greet")) == rows[3:6]
     assert store.find_definitions(DefinitionQuery(namespace="sales", limit=1)) == rows[:1]
     assert store.find_definitions(DefinitionQuery(namespace="other")) == []
+    assert store.find_definitions(DefinitionQuery(without="other")) == rows
+    assert store.find_definitions(DefinitionQuery(without="sales")) == []
     assert store.find_definitions(DefinitionQuery(hash="hash-ask-2")) == [rows[1], rows[7]]
     assert store.find_definitions(DefinitionQuery(hash="hash-ask-2", tenant="beta")) == [rows[7]]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from detent.model.decision import Doubt
+from detent.ports.definitions import DefinitionRow
+from detent.ports.listing import ListQuery
 from detent.ports.own import OwnQuery
 from detent.ports.store import Page, Seal
 from tests.conformance.world import a_birth, a_change, an_arrival
@@ -65,6 +67,15 @@ FILTERS = {
     ),
     "nothing": (Page(tenant="nobody"), lambda row: row.tenant == "nobody"),
 }
+
+
+def test_recent_instances_may_be_asked_for_by_whether_their_definition_is_stored(filled, store):
+    greet = DefinitionRow("hash-1", "acme", "hr", "greet", 1, b"{}", False, 1_000)
+    store.put_definition(greet)
+    found = store.recent_instances(ListQuery(stored=True, limit=100))
+    wanted = [row for row in filled if (row.tenant, row.definition) == ("acme", "hash-1")]
+    assert found == wanted[::-1]
+    assert len(store.recent_instances(ListQuery(limit=100))) == len(filled)
 
 
 @pytest.mark.parametrize(("page", "wanted"), FILTERS.values(), ids=FILTERS)

@@ -62,6 +62,33 @@ def test_without_a_key_it_listens_on_this_machine_only(tmp_path):
     assert "server.exposed" in told.stderr
 
 
+@pytest.mark.contract("2")
+def test_insecure_says_that_everybody_may_call_from_anywhere(tmp_path):
+    flags = ("--host", "0.0.0.0", "--insecure")
+    with served(tmp_path / "s.db", *flags) as (url, _):
+        local = url.replace("0.0.0.0", "127.0.0.1")
+        headers = {"x-tenant-id": "acme"}
+        assert httpx2.get(f"{local}/sequences", headers=headers).status_code == 200
+        assert httpx2.get(f"{local}/sequences").status_code == 400  # a tenant is asked for
+
+
+@pytest.mark.contract("2")
+def test_a_key_whose_holder_sees_all_tenants_must_be_meant(tmp_path):
+    command = [sys.executable, "-m", "detent.cli", "serve", "--db", str(tmp_path / "s.db")]
+    lax = {"detent_api_key": "k", "detent_require_tenant_header": "false"}
+    told = subprocess.run(
+        [*command, "--port", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_environment(lax),
+    )
+    assert (told.returncode, "server.isolation" in told.stderr) == (5, True)
+    meant = lax | {"detent_allow_no_tenant_isolation": "1"}
+    with served(tmp_path / "s.db", **meant) as (url, _):
+        assert httpx2.get(f"{url}/sequences", headers={"x-api-key": "k"}).status_code == 200
+
+
 @pytest.mark.parametrize("key", ["", "wrong"])
 def test_with_a_key_nobody_else_gets_in(tmp_path, key):
     root = uuid.uuid4().hex

@@ -16,6 +16,7 @@ from detent.definition import load
 from detent.definition.system import CRON
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
+from detent.ports.definitions import DefinitionQuery
 from detent.service import crons
 from detent.service.arguments import instant_ms, reference
 from detent.service.catalogue import check_definition, find_definition, settled
@@ -103,7 +104,7 @@ class Crons:
         made = crons.cron_start(settings, (tenant, namespace), now, chosen, self._policies)
         self._door.look(lambda store: crons.check_unused(store, tenant, chosen))
         if not isinstance(definition, str):
-            self._keep(found, tenant, namespace)
+            self._keep_new(found, tenant, namespace)
         self._door.begin(CRON, tenant, made)
         self._host.wait_for(made.instance, _TAKEN)
         self._door.look(lambda store: crons.check_ours(store, tenant, chosen, now.seed))
@@ -130,7 +131,7 @@ class Crons:
             check_holidays(found, settings.get("config", now.config))
             settings |= _target(found, definition)
             if not isinstance(definition, str):
-                self._keep(found, now.tenant, now.namespace)
+                self._keep_new(found, now.tenant, now.namespace)
         self._door.configure(now.instance, "cron.update", settings)
         return self.show(id, tenant=now.tenant)
 
@@ -173,6 +174,12 @@ class Crons:
     def _now_ms(self) -> int:
         now = self._door.moment()
         return now.epoch_ms + now.tick * now.resolution_ms
+
+    def _keep_new(self, found: Definition, tenant: str, namespace: str) -> None:
+        """Store a definition, unless the tenant has it already, in whatever namespace."""
+        query = DefinitionQuery(tenant=tenant, hash=found.hash, limit=1)
+        if not self._door.look(lambda store: store.find_definitions(query)):
+            self._keep(found, tenant, namespace)
 
     def _find(self, definition: Definition | str, tenant: str, namespace: str) -> Definition:
         """A definition that could be started: every handler it names was registered some time."""

@@ -132,7 +132,7 @@ class Pools(Gatehouse):
 
     def create(self, name: str, strategy: str = "weighted", *, tenant: str = "default") -> PoolView:
         """Make a pool, or change the strategy of one: weighted, round_robin or random."""
-        args = {"name": name, "strategy": strategy}
+        args = {"name": name, "strategy": strategy, "at_ms": self._now_ms()}
         return gate_views.pool_of(self._change(tenant, "pool.set", args), self._now_ms())
 
     def add(
@@ -191,5 +191,5 @@ class Pools(Gatehouse):
         return asdict(gate_views.resource_in(found, id))
 
     def _set(self, tenant: str, pool: str, id: str, fields: dict[str, Any]) -> ResourceView:
-        args = {"pool": pool, "id": id, **fields}
+        args = {"pool": pool, "id": id, "at_ms": self._now_ms(), **fields}
         return gate_views.resource_of(self._change(tenant, "resource.set", args), self._now_ms())

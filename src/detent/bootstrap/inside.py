@@ -8,10 +8,11 @@ from msgspec import structs
 
 from detent.bootstrap.known_handlers import recall
 from detent.definition import load
+from detent.expression.dates import instant
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
 from detent.model.errors import DetentError
-from detent.model.ids import derived_id
+from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import SignalReceived, encode_input
 from detent.model.link import Submission
 from detent.service.reading import read_snapshot
@@ -36,7 +37,7 @@ class EngineInside:
     ) -> Verdict:
         """Tell an instance of the same tenant a signal under the effect's own id."""
         row = self._parts.read(lambda store: store.instance(target))
-        if row is None or row.tenant != tenant:
+        if row is None or row.tenant != tenant or row.namespace == SYSTEM:
             return Verdict(
                 id=id,
                 ok=False,
@@ -62,7 +63,7 @@ class EngineInside:
             return {
                 "found": True,
                 "state": row.state,
-                "context": {"data": None},
+                "context": {"data": None, "config": None},
                 "started_at": None,
                 "completed_at": None,
                 "current_node": None,
@@ -75,8 +76,8 @@ class EngineInside:
             "found": True,
             "state": snapshot.state,
             "context": {"data": snapshot.data, "config": snapshot.config},
-            "started_at": self._ms(snapshot.started),
-            "completed_at": self._ms(snapshot.ended),
+            "started_at": self._at(snapshot.started),
+            "completed_at": self._at(snapshot.ended),
             "current_node": current,
         }
 
@@ -112,9 +113,10 @@ class EngineInside:
         request = structs.replace(fired.request, key=event.key, policies=policies)
         return start_submission(load(fired.definition.body), request, moment, 0)
 
-    def _ms(self, tick: int | None) -> int | None:
+    def _at(self, tick: int | None) -> str | None:
+        """A tick as the instant that the API shows."""
         meta = self._parts.meta
-        return None if tick is None else meta.epoch_ms + tick * meta.resolution_ms
+        return None if tick is None else instant(meta.epoch_ms + tick * meta.resolution_ms)
 
 
 def _seen(

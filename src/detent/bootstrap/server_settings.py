@@ -16,14 +16,18 @@ import msgspec
 from msgspec import Struct
 
 from detent.model import limits
-from detent.model.errors import RequestError
+from detent.model.errors import RequestError, StoreError
 
 PREFIX = "DETENT_"
 FILE = "detent.toml"
 # Read elsewhere, by the command line itself.
 OTHERS = ("DETENT_DEBUG", "DETENT_SEAL_KEY_FILE", "DETENT_URL")
-# Known to existing deployments; schedules and reaper are woken by their due tick.
-WITHOUT_EFFECT = ("cron_tick_secs", "worker_reaper_tick_secs")
+# Known to existing deployments, and why they change nothing here.
+WITHOUT_EFFECT = {
+    "cron_tick_secs": "schedules are woken when they are due",
+    "worker_reaper_tick_secs": "the reaper is woken when a claim is over",
+    "max_instances_per_tenant": "tenants share every turn fairly",
+}
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,13 +38,16 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     port: int = 8080
     writer: str = "process"
     api_key: str = ""
+    insecure: bool = False  # without a key, listen on other addresses than this machine's own
     require_tenant_header: bool = True
+    allow_no_tenant_isolation: bool = False  # a key, and calls that name no tenant
     allow_internal_urls: bool = False
     allowed_internal_hosts: tuple[str, ...] = ()
     tick_interval_ms: int = 1_000
     cron_tick_secs: int = 10
     worker_reaper_tick_secs: int = 30
     worker_reaper_stale_secs: int = 60
+    max_instances_per_tenant: int = 0
     encryption_key: str = ""
     encryption_key_file: str = ""
     encryption_keys_old: tuple[str, ...] = ()
@@ -83,6 +90,17 @@ def vault_keys(settings: ServerSettings) -> tuple[str | None, tuple[str, ...]]:
             "encryption_key_file beside them",
         )
     return key, settings.encryption_keys_old
+
+
+def check_isolation(settings: ServerSettings) -> None:
+    """A key whose holder need not name a tenant sees all of them; that must be meant."""
+    lax = settings.api_key and not settings.require_tenant_header
+    if lax and not settings.allow_no_tenant_isolation:
+        raise StoreError(
+            "server.isolation",
+            "require_tenant_header is false, so that whoever has the API key sees every tenant; "
+            "set allow_no_tenant_isolation if that is meant",
+        )
 
 
 def without_effect(flags: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:

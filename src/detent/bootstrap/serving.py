@@ -43,6 +43,7 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8080
     api: ApiSettings = ApiSettings()
+    insecure: bool = False  # without a key, for other machines too
 
 
 def serve(
@@ -127,11 +128,12 @@ def make_api(desk: EngineDesk, settings: ApiSettings) -> Api:
 
 def check_exposure(settings: ServeSettings) -> None:
     """Without a key everybody is the operator, so nobody but this machine may call."""
-    if not settings.api.api_key and settings.host not in _LOOPBACK:
+    exposed = settings.host not in _LOOPBACK and not settings.insecure
+    if not settings.api.api_key and exposed:
         raise StoreError(
             "server.exposed",
             f"without an API key the server listens on this machine only, not on {settings.host}; "
-            "set DETENT_API_KEY, or leave the host out",
+            "set DETENT_API_KEY, leave the host out, or say --insecure",
         )
 
 

@@ -11,7 +11,9 @@ import click
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.server_settings import (
+    WITHOUT_EFFECT,
     ServerSettings,
+    check_isolation,
     load_settings,
     vault_keys,
     without_effect,
@@ -33,6 +35,7 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option(
     "--writer", type=click.Choice(["process", "thread"]), help="Where the writer runs.  [process]"
 )
+@click.option("--insecure", is_flag=True, default=None, help="Without a key, let anybody in.")
 @click.option("--log-level", type=click.Choice(LEVELS), help="How much to say.  [info]")
 @shared
 @pass_invocation
@@ -40,7 +43,7 @@ def serve_command(options: Invocation, config: str | None, **flags: Any) -> int:
     """Serve the REST API on a store; Ctrl-C or SIGTERM stops it and loses nothing.
 
     Settings come from options, then DETENT_… variables, then detent.toml. Without DETENT_API_KEY it
-    listens on this machine only.
+    listens on this machine only, unless --insecure says otherwise.
     """
     if "url" in options.said:
         options.needs_file()
@@ -52,9 +55,10 @@ def serve_command(options: Invocation, config: str | None, **flags: Any) -> int:
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     for name in without_effect(flags, os.environ):
-        _say(f"note: {name} has no effect here: schedules and reaper are woken when they are due")
+        _say(f"note: {name} has no effect here: {WITHOUT_EFFECT[name]}")
     answering = serve_settings(settings)
     check_exposure(answering)
+    check_isolation(settings)
     modules = [load_module(each) for each in settings.handlers]
     with open_engine(settings, modules, options.seal_key) as engine:
         serve(engine, answering, lambda url: _greet(url, settings))
@@ -70,7 +74,9 @@ def serve_settings(settings: ServerSettings) -> ServeSettings:
         environment=settings.env_label,
         color=settings.env_color,
     )
-    return ServeSettings(host=settings.host, port=settings.port, api=api)
+    return ServeSettings(
+        host=settings.host, port=settings.port, api=api, insecure=settings.insecure
+    )
 
 
 def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -> Engine:
@@ -99,7 +105,8 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
 def _greet(url: str, settings: ServerSettings) -> None:
     _say(f"serving {settings.db} at {url}")
     if not settings.api_key:
-        _say("no API key is set: everybody on this machine is the operator; set DETENT_API_KEY")
+        who = "who can reach it" if settings.insecure else "on this machine"
+        _say(f"no API key is set: everybody {who} is the operator; set DETENT_API_KEY")
 
 
 def _say(text: str) -> None:

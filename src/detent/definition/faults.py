@@ -52,7 +52,9 @@ FAULTS: dict[str, FaultClass] = {
     "definition.unreachable": FaultClass(400, "No way leads from the start to a node."),
     "definition.cycle": FaultClass(400, "Nodes lead round with no way out."),
     # the engine
-    "definition.unsupported": FaultClass(400, "The option is known but not built yet."),
+    "definition.unsupported": FaultClass(
+        400, "The option or handler is known, but nothing performs it."
+    ),
     "definition.more": FaultClass(400, "There are more faults than are listed."),
 }
 

@@ -1,7 +1,7 @@
 """Built-in handlers that are kernel moves: no ledger entry, no coroutine, a value at once.
 
 Each takes the run and the rendered params and returns a `Moved` value, a `Sleep`, what to
-`Listen` for, or a `Failure`.
+`Listen` for, what is to be `Called`, or a `Failure`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ class Sleep(Struct, frozen=True):
     output: Any
 
 
-Result = Moved | Sleep | Listen | Failure
+class Called(Struct, frozen=True):
+    """It is not done with the output: somebody outside is called, by an effect of this name."""
+
+    request: Any
+    output: Any  # where nobody can be called
+
+
+Result = Moved | Sleep | Called | Listen | Failure
 
 
 def _noop(_run: Run, _params: Any) -> Result:
@@ -57,7 +64,7 @@ def _fail(_run: Run, params: Any) -> Result:
     values = params if isinstance(params, dict) else {}
     message = values.get("message", "forced failure")
     return Failure(
-        message=str(message),
+        message=message if isinstance(message, str) else encode(message).decode(),
         kind="logic",
         retryable=values.get("retryable") is True,
         details=values.get("details"),
@@ -154,19 +161,29 @@ def _human_review(run: Run, params: Any) -> Result:
     choices = [{"label": "Yes", "value": "yes"}, {"label": "No", "value": "no"}]
     if human is not None and human.choices is not None:
         choices = [to_builtins(choice) for choice in human.choices]
-    return Moved(
-        {
-            "type": "human_review",
-            "status": "pending",
-            "reviewer": values.get("reviewer", "unassigned"),
-            "instructions": values.get("instructions"),
-            "review_data": values.get("review_data"),
-            "instance_id": run.snapshot.id,
-            "block_id": run.snapshot.runtime.get("current_step"),
-            "choices": choices,
-            "allow_comment": human is not None and human.allow_comment,
-        }
-    )
+    review = {
+        "type": "human_review",
+        "status": "pending",
+        "reviewer": values.get("reviewer", "unassigned"),
+        "instructions": values.get("instructions"),
+        "review_data": values.get("review_data"),
+        "instance_id": run.snapshot.id,
+        "block_id": run.snapshot.runtime.get("current_step"),
+        "choices": choices,
+        "allow_comment": human is not None and human.allow_comment,
+    }
+    return _notified(run, values, review) if values.get("notify_url") is not None else Moved(review)
+
+
+def _notified(run: Run, values: dict[str, Any], review: dict[str, Any]) -> Result:
+    """A review that somebody is told of by a call."""
+    url, headers = values["notify_url"], values.get("notify_headers") or {}
+    if not isinstance(url, str) or not isinstance(headers, dict):
+        return _bad("human_review needs notify_url as a text and notify_headers as an object")
+    if run.snapshot.dry_run:
+        would = {"method": "POST", "url": url}
+        return Moved({**review, "dry_run": True, "handler": "human_review", "would": would})
+    return Called({"notify_url": url, "notify_headers": headers, "review": review}, review)
 
 
 def _wait_for_event(run: Run, params: Any) -> Result:

@@ -93,7 +93,7 @@ def _compare(
         old = _blocks(frame, lane, pair.was, programs[0]) or []
         new = _blocks(frame, lane, pair.becomes, programs[1])
         name = _name(lane, old)
-        if new is None or (name and name not in [node.key for node in new]):
+        if new is None or _landing(lane, old, new) is None:
             problems.append(f"block {name!r} is not at the same place in the other version")
         elif lane.open is not None:
             was, becomes = programs[0].nodes[name], programs[1].nodes[name]
@@ -122,7 +122,7 @@ def _move(frame: Frame, pair: _Pair, programs: tuple[Program, Program]) -> None:
         old = _blocks(frame, lane, pair.was, programs[0]) or []
         new = _blocks(frame, lane, pair.becomes, programs[1]) or []
         name = _name(lane, old)
-        lane.at = [node.key for node in new].index(name) if name else len(new)
+        lane.at = _landing(lane, old, new) or 0
         if pair.becomes is not None and pair.becomes.kind == "graph":
             lane.i = pair.becomes.names[frame.phase]
         if lane.open is not None:
@@ -136,6 +136,25 @@ def _blocks(frame: Frame, lane: Lane, node: Node | None, program: Program) -> li
         return program.main
     index = node.names.get(frame.phase, -1) if node.kind == "graph" else lane.i
     return node.lists[index] if 0 <= index < len(node.lists) else None
+
+
+def _landing(lane: Lane, old: list[Node], new: list[Node]) -> int | None:
+    """Where a lane goes on in the other version; None where that has no such place.
+
+    Between two blocks it is before the one that was next, else after the one that was last; where
+    nothing was done yet, at the beginning.
+    """
+    keys, name = [node.key for node in new], _name(lane, old)
+    if not name:
+        return len(new)
+    if name in keys:
+        return keys.index(name)
+    if lane.open is not None:
+        return None
+    if lane.at == 0:
+        return 0
+    last = old[lane.at - 1].key
+    return keys.index(last) + 1 if last in keys else None
 
 
 def _name(lane: Lane, nodes: list[Node]) -> str:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from detent.kernel.ending import end_instance
+from detent.kernel.ending import advance, end_instance
 from detent.kernel.failure import Failure
 from detent.kernel.lifecycle import INSTANCE
 from detent.kernel.lifecycle_moves import cancel, go_on, pause, put_off, resume_instance
 from detent.kernel.places import frontier
 from detent.kernel.retrying import renew
 from detent.kernel.run import Run, encode
+from detent.kernel.slot import wake_up
 from detent.kernel.survey import SHOWN, next_due, shown_state
 from detent.model import limits
 from detent.model.errors import RequestError
@@ -116,12 +117,14 @@ def _schedule(run: Run, source: str, at: int | None) -> None:
         renew(run)
         go_on(run, "retry", at)
         return
-    if at is None or at <= run.tick or run.snapshot.pause_requested:
-        raise _no_move(
-            run, "scheduled", "name a later next_fire_at to put it off until then, or pause it"
-        )
+    if run.snapshot.pause_requested:
+        raise _no_move(run, "scheduled", "it is to pause when its wait ends; resume it first")
     run.move("scheduled", _OPERATOR)
-    put_off(run, at)
+    if at is not None and at > run.tick:
+        put_off(run, at)
+    else:  # it looks again whether it can go on, and waits as before where it cannot
+        wake_up(run, _OPERATOR)
+        advance(run)
 
 
 def _end(run: Run, target: str) -> None:

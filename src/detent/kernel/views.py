@@ -169,6 +169,8 @@ def outputs(rows: Iterable[Row], program: Program, blobs: Mapping[str, bytes]) -
             made = [row for row in made if row.ref != ERROR_REF]
         elif entry.action == "blocks.reset":
             made = _not_wiped(made, frozenset(entry.detail["wiped"]))
+        elif entry.action == "run.forked":
+            made += _copied(entry)
         row = reader.read(entry, places)
         if row is not None:
             made.append(row)
@@ -176,6 +178,24 @@ def outputs(rows: Iterable[Row], program: Program, blobs: Mapping[str, bytes]) -
 
 
 Backwards = Callable[[], Iterator[Noted]]  # what came before the first entry shown, newest first
+
+
+def _copied(entry: Noted) -> list[OutputRow]:
+    """The outputs that a fork has of its origin, the latest of each block."""
+    told = entry.inputs.at(0)
+    copied = told["snapshot"].get("outputs", {}) if isinstance(told, dict) else {}
+    return [
+        OutputRow(
+            id=f"{entry.id}.{index}",
+            block=block,
+            node=block,
+            output=output,
+            ref=None,
+            attempt=1,
+            tick=entry.row.tick,
+        )
+        for index, (block, output) in enumerate(copied.items())
+    ]
 
 
 class OutputReader:

@@ -25,6 +25,7 @@ DEFINITION = "detent.webhook"
 DISMISS = "webhook.dismiss"
 _ENDS = {"run.completed": "instance.completed", "run.failed": "instance.failed"}
 _BREACH = "sla.breached"
+BREACHED = "instance.sla_breached"
 MARKS = (b'"run.completed"', b'"run.failed"', b'"sla.breached"')
 
 
@@ -37,6 +38,7 @@ class Happened(NamedTuple):
     place: int
     event_type: str
     data: dict[str, Any]
+    node: str = ""  # the path of the step that it is about, if it is about one
 
 
 def happened(entries: Sequence[list[Any]]) -> Iterator[Happened]:
@@ -47,8 +49,16 @@ def happened(entries: Sequence[list[Any]]) -> Iterator[Happened]:
         elif entry[0] == "run.failed":
             yield Happened(place, _ENDS[entry[0]], _error(entries[place + 1 : place + 2]))
         elif entry[0] == _BREACH:
-            detail = detail_of(entry)
-            yield Happened(place, "instance.sla_breached", detail or {})
+            yield Happened(place, BREACHED, _breach(detail_of(entry) or {}), str(entry[1]))
+
+
+def _breach(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Which service level was not kept, and by how much."""
+    return {
+        "type": detail.get("kind"),
+        "limit_ms": detail.get("limit_ms"),
+        "elapsed_ms": detail.get("elapsed_ms"),
+    }
 
 
 def _error(following: Sequence[list[Any]]) -> dict[str, Any]:

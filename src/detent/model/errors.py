@@ -14,7 +14,7 @@ CODES: dict[str, str] = {
     # author: the definition or an expression in it
     "definition.invalid": "The definition has faults; each one is listed with its path and code.",
     "definition.syntax": "The text is not JSON or YAML.",
-    "definition.unsupported": "The option is known, but what performs it is not built yet.",
+    "definition.unsupported": "The option or handler is known, but nothing performs it.",
     "definition.unknown": "No such definition is stored for the tenant and namespace.",
     "definition.conflict": "The name and version is stored with other content; raise the version.",
     "expression.syntax": "The expression or template cannot be parsed.",
@@ -134,6 +134,7 @@ CODES: dict[str, str] = {
     "server.unreachable": "The server cannot be reached, or went away before it had answered.",
     "server.answer": "What answered is no Detent server, or one of another release; check the URL.",
     "server.exposed": "Without an API key the server listens on its own machine only.",
+    "server.isolation": "The key would see every tenant; the settings must say that this is meant.",
     "server.address": "The server cannot listen on that address.",
     "audit.broken": "The chain is not intact; the first broken entry is named.",
     # us

@@ -30,6 +30,7 @@ class DefinitionQuery(NamedTuple):
     hash: str | None = None
     offset: int = 0
     limit: int = 200
+    without: str | None = None  # a namespace that is left out
 
 
 class DefinitionStore(Protocol):

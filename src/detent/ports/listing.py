@@ -16,3 +16,4 @@ class ListQuery(NamedTuple):
     offset: int = 0
     limit: int = 100
     before: int = 0  # only instances with a lower number, if above 0
+    stored: bool = False  # only instances whose definition was not removed

@@ -13,12 +13,14 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from detent.definition.system import WEBHOOK
+from detent.kernel.places import Places
 from detent.kernel.recording import read_body
-from detent.kernel.webhooks import MARKS, Happened, happened
+from detent.kernel.webhooks import BREACHED, MARKS, Happened, happened
 from detent.model.decision import Birth, Message
 from detent.model.ids import SYSTEM, derived_id
 from detent.model.inputs import Started, encode_input
 from detent.model.snapshot import decode_snapshot
+from detent.ports.definitions import DefinitionQuery
 
 if TYPE_CHECKING:
     from detent.model.decision import Decision
@@ -64,8 +66,8 @@ def _delivery(
         "timestamp": _instant(parts, decision.tick),
         "data": told.data,
     }
-    if told.event_type == "instance.sla_breached":
-        data["data"] = {**told.data, "tenant_id": tenant}
+    if told.event_type == BREACHED:
+        data["data"] = {**told.data, **_about(parts, decision, tenant, told.node)}
     started = Started(
         instance=id,
         tenant=tenant,
@@ -78,6 +80,18 @@ def _delivery(
     )
     birth = Birth(id=id, tenant=tenant, namespace=SYSTEM, definition=definition, priority=_PRIORITY)
     return Message(id=started.id, to=id, body=encode_input(started), start=birth)
+
+
+def _about(parts: Parts, decision: Decision, tenant: str, node: str) -> dict[str, str | None]:
+    """Whose service level it is: step, sequence and tenant as the API names them."""
+    places = Places(parts.programs.get(decision.definition))
+    query = DefinitionQuery(tenant=tenant, hash=decision.definition, limit=1)
+    found = parts.store.find_definitions(query)
+    return {
+        "step_id": places.block_of(node) if node else None,
+        "sequence_id": found[0].id if found else None,
+        "tenant_id": tenant,
+    }
 
 
 def _instant(parts: Parts, tick: int) -> str:

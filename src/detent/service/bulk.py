@@ -22,7 +22,7 @@ from detent.model.payload import encode_payload
 from detent.ports.store import Page
 from detent.service import steering
 from detent.service.arguments import invalid, wanted_states
-from detent.service.reading import check_tenant
+from detent.service.reading import check_tenant, still_there
 from detent.service.sending import Verb, command_submission, signal_name
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _pages(store: Store, wanted: BulkFilter) -> Iterator[list[InstanceRow]]:
     if wanted.namespace == SYSTEM:
         return
     while rows := store.instances(page):
-        yield rows
+        yield still_there(store, rows)
         page = page._replace(after=rows[-1].n)
 
 

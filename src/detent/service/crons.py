@@ -29,6 +29,7 @@ from detent.service.reading import check_tenant, read_snapshot
 from detent.service.starting import PRIORITIES, Moment, check_labels
 
 if TYPE_CHECKING:
+    from detent.ports.definitions import DefinitionRow
     from detent.ports.store import InstanceRow, Store
 
 _OPEN = ("scheduled", "running", "waiting", "paused")
@@ -212,6 +213,12 @@ def list_crons(store: Store, tenant: str | None, limit: int = 100) -> tuple[Cron
         if len(views) == limit:
             break
     return tuple(views)
+
+
+def crons_of(store: Store, sequence: DefinitionRow) -> list[CronView]:
+    """The schedules that start this version, and no other."""
+    found = [_view(store, row) for row in _rows(store, sequence.tenant)]
+    return [view for view in found if view is not None and view.definition == sequence.hash]
 
 
 def upcoming_fires(expr: str, timezone: str, n: int, after_ms: int) -> list[int]:

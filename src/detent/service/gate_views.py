@@ -63,6 +63,7 @@ class ResourceView(Struct, frozen=True, kw_only=True):
     warmup_days: int = 0
     warmup_start_cap: int = 0
     warmup_schedule: tuple[int, ...] | None = None
+    created_ms: int | None = None
     today: dt.date | None = None  # in its time zone
     cap_today: int | None = None  # None: without limit
     used_today: int | None = None
@@ -76,6 +77,9 @@ class PoolView(Struct, frozen=True, kw_only=True):
     strategy: str
     resources: tuple[ResourceView, ...] = ()
     waiting: int | None = None
+    turn: int | None = None  # its place in the rotation
+    created_ms: int | None = None
+    updated_ms: int | None = None
 
 
 class Standing:
@@ -123,8 +127,15 @@ class Standing:
         resources = tuple(
             self._resource(name, id, resource) for id, resource in pool.resources.items()
         )
-        waiting = self._waiting["pool", name]
-        return PoolView(name=name, strategy=pool.strategy, resources=resources, waiting=waiting)
+        return PoolView(
+            name=name,
+            strategy=pool.strategy,
+            resources=resources,
+            waiting=self._waiting["pool", name],
+            turn=self._meters.counters.get(name, 0),
+            created_ms=pool.created_ms,
+            updated_ms=pool.updated_ms,
+        )
 
     def _resource(self, pool: str, id: str, resource: Resource) -> ResourceView:
         view = _resource(id, resource, self.now_ms)
@@ -206,7 +217,13 @@ def pool_of(result: Any, now_ms: int) -> PoolView:
     """The pool that a change made."""
     made = convert(result, Pool)
     resources = tuple(_resource(id, each, now_ms) for id, each in made.resources.items())
-    return PoolView(name=result["name"], strategy=made.strategy, resources=resources)
+    return PoolView(
+        name=result["name"],
+        strategy=made.strategy,
+        resources=resources,
+        created_ms=made.created_ms,
+        updated_ms=made.updated_ms,
+    )
 
 
 def resource_of(result: Any, now_ms: int) -> ResourceView:

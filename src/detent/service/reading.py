@@ -6,17 +6,20 @@ the operator, who sees all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from detent.definition import load
 from detent.kernel.injecting import program_with
+from detent.kernel.lifecycle import TERMINAL
 from detent.kernel.program import Program, compile_program
 from detent.kernel.recording import Recording, Timing, program_of
 from detent.kernel.spill import unpack
 from detent.model.errors import StoreError
+from detent.model.ids import SYSTEM
 from detent.model.inputs import Input, Started, decode_input
 from detent.model.snapshot import Snapshot, decode_snapshot
+from detent.ports.definitions import DefinitionQuery
 from detent.service.arguments import check_instance, invalid, storable, unknown_instance
 
 if TYPE_CHECKING:
@@ -32,7 +35,24 @@ def find_instance(store: Store, instance: str, tenant: str | None) -> InstanceRo
     row = store.instance(instance)
     if row is None or (tenant is not None and row.tenant != tenant):
         raise unknown_instance(instance)
+    if not still_there(store, [row]):
+        raise unknown_instance(instance)
     return row
+
+
+def still_there(store: Store, rows: Sequence[InstanceRow]) -> list[InstanceRow]:
+    """Without those that ended and went with their definition: only the journal knows of them."""
+    known: dict[tuple[str, str], bool] = {}
+    for row in rows:
+        place = (row.tenant, row.definition)
+        if row.state in TERMINAL and row.namespace != SYSTEM and place not in known:
+            query = DefinitionQuery(tenant=row.tenant, hash=row.definition, limit=1)
+            known[place] = bool(store.find_definitions(query))
+    return [
+        row
+        for row in rows
+        if row.state not in TERMINAL or known.get((row.tenant, row.definition), True)
+    ]
 
 
 def check_tenant(tenant: str | None) -> None:

@@ -14,10 +14,12 @@ from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.model import limits
 from detent.model.definition import Definition
 from detent.model.errors import DefinitionError, Fault, RequestError
+from detent.model.ids import SYSTEM
 from detent.ports.definitions import DefinitionQuery, DefinitionRow
 from detent.ports.listing import ListQuery
 from detent.service.arguments import check_text, invalid
 from detent.service.catalogue import definition_row
+from detent.service.instances import SequenceIds
 from detent.service.starting import check_free, check_labels
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def sequence_warnings(definition: Definition, handlers: Collection[str]) -> list
 def find_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
     """The sequence of an id; one of another tenant does not exist."""
     row = store.definition_by_id(id)
-    if row is None or (tenant is not None and row.tenant != tenant):
+    if row is None or row.namespace == SYSTEM or (tenant is not None and row.tenant != tenant):
         raise RequestError("definition.unknown", f"there is no sequence {id}")
     return row
 
@@ -105,16 +107,17 @@ def find_by_name(
 ) -> DefinitionRow:
     """That version, or the highest one that is not deprecated."""
     row = store.find_definition(*place, name, version)
-    if row is None:
+    if row is None or row.namespace == SYSTEM:
         raise RequestError("definition.unknown", f"there is no sequence {name!r}")
     return row
 
 
 def list_sequences(store: Store, query: DefinitionQuery) -> tuple[list[DefinitionRow], bool]:
-    """A page of sequences, and whether there are more."""
+    """A page of sequences, and whether there are more; the engine's own are not among them."""
     if not 0 < query.limit <= PAGE_MOST or query.offset < 0:
         raise invalid("limit", f"1 to {PAGE_MOST}, and offset not negative", query.limit)
-    rows = store.find_definitions(query._replace(limit=query.limit + 1))
+    asked = query._replace(limit=query.limit + 1, without=SYSTEM)
+    rows = store.find_definitions(asked)
     return rows[: query.limit], len(rows) > query.limit
 
 
@@ -150,28 +153,32 @@ def deprecate_sequence(store: Store, id: str, tenant: str | None) -> None:
 
 
 def delete_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
-    """Remove a sequence that no live instance runs; its ended ones stay in the record."""
+    """Remove a sequence that no live instance runs; of its ended ones only the journal is left."""
+    row = idle_sequence(store, id, tenant)
+    store.delete_definition(id)
+    return row
+
+
+def idle_sequence(store: Store, id: str, tenant: str | None) -> DefinitionRow:
+    """The sequence of an id, if no live instance runs it."""
     row = find_sequence(store, id, tenant)
     check_idle(store, row)
-    store.delete_definition(id)
     return row
 
 
 def check_idle(store: Store, row: DefinitionRow) -> None:
     """Refuse a sequence that a live instance runs."""
-    query = ListQuery(
-        tenant=row.tenant,
-        namespace=row.namespace,
-        definitions=(row.hash,),
-        states=_ALIVE,
-        limit=1,
-    )
-    alive = store.recent_instances(query)
-    if alive:
-        raise RequestError(
-            "definition.in_use",
-            f"instance {alive[0].id} is {alive[0].state}; end the instances of this sequence first",
-        )
+    query = ListQuery(tenant=row.tenant, definitions=(row.hash,), states=_ALIVE, limit=PAGE_MOST)
+    ids = SequenceIds(store)
+    while found := store.recent_instances(query):
+        for alive in found:  # the same content may be stored in several namespaces
+            if ids.of(alive.tenant, alive.namespace, alive.definition) == row.id:
+                raise RequestError(
+                    "definition.in_use",
+                    f"instance {alive.id} is {alive.state}; "
+                    "end the instances of this sequence first",
+                )
+        query = query._replace(before=found[-1].n)
 
 
 _REQUIRED = ("id", "tenant_id", "namespace", "created_at")

@@ -100,6 +100,7 @@ def start_submission(
     if request.key is not None:
         instance = instance_id(request.tenant, request.key, dry_run=request.dry_run)
     priority = PRIORITIES[request.priority]
+    data, config = _context(request)
     started = Started(
         instance=instance,
         tenant=request.tenant,
@@ -107,8 +108,8 @@ def start_submission(
         definition=definition.hash,
         priority=priority,
         timezone=request.timezone,
-        data=_checked("data", request.data),
-        config=_checked("config", request.config),
+        data=data,
+        config=config,
         metadata=_checked("metadata", request.metadata),
         key=request.key,
         at=None if request.at is None else tick_of(request.at, now),
@@ -289,6 +290,18 @@ def check_timezone(name: str) -> None:
         check_zone(name)
     except RequestError as error:
         raise RequestError(error.code, f"timezone: {error.message}") from None
+
+
+def _context(request: StartRequest) -> tuple[Raw | None, Raw | None]:
+    """Data and config; together they are not larger than a context may be."""
+    data, config = _checked("data", request.data), _checked("config", request.config)
+    size = sum(memoryview(each).nbytes for each in (data, config) if each is not None)
+    if size > limits.CONTEXT_BYTES:
+        raise RequestError(
+            "payload.too_large",
+            f"data and config are {size} bytes together; the limit is {limits.CONTEXT_BYTES}",
+        )
+    return data, config
 
 
 def _checked(name: str, value: Any) -> Raw | None:

@@ -122,7 +122,8 @@ def test_a_session_that_is_closed_unknown_or_anothers_takes_nobody(server, tenan
         body = instance_body(sequence, tenant_id=tenant, session_id=session)
         return server.post("/instances", body, tenant=tenant)
 
-    for missing in (foreign, str(uuid.uuid4()), "no-id"):
+    assert start("no-id").status_code == 422
+    for missing in (foreign, str(uuid.uuid4())):
         answer = start(missing)
         assert (answer.status_code, answer.json()["code"]) == (404, "session.not_found")
     server.patch(f"/sessions/{session}/state", {"state": "completed"}, tenant=tenant)

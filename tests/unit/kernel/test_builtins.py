@@ -6,7 +6,7 @@ import pytest
 
 from detent.model import limits
 from tests.unit.kernel.blocks import call, loop, put, sleep
-from tests.unit.kernel.driver import run
+from tests.unit.kernel.driver import World, run, ticks
 
 
 def move(handler, id="m", **params):
@@ -121,3 +121,65 @@ def test_state_has_a_limit_and_stays_as_it_was_when_it_is_reached():
 def test_an_assertion_sees_the_context_and_not_the_guard_of_another():
     world = run(put("first", {"ok": True}), move("assert", condition="outputs.first.ok"))
     assert world.state == "completed"
+
+
+# what is called all the same ---------------------------------------------------------------------
+
+
+REVIEW = {
+    "review_data": {"x": 1},
+    "notify_url": "https://example.org/r",
+    "notify_headers": {"a": "b"},
+}
+
+
+@pytest.mark.req("SEQ-HND-1")
+def test_a_review_that_names_whom_to_tell_is_a_call_and_its_result_the_output():
+    world = run(move("human_review", **REVIEW), handlers={"human_review": {"merge": False}})
+    assert world.state == "running"
+    asked = world.request("human_review")
+    assert (asked["notify_url"], asked["notify_headers"]) == ("https://example.org/r", {"a": "b"})
+    assert asked["review"]["review_data"] == {"x": 1}
+    world.apply("human_review", {**asked["review"], "notified": True})
+    assert (world.state, world.outputs["m"]["notified"], world.data) == ("completed", True, None)
+
+
+@pytest.mark.req("SEQ-HND-1")
+@pytest.mark.parametrize("wrong", [{"notify_url": 5}, {"notify_headers": "x"}])
+def test_a_review_with_a_wrong_address_fails_and_calls_nobody(wrong):
+    world = run(move("human_review", **{**REVIEW, **wrong}))
+    assert (world.state, world.history) == ("failed", [])
+
+
+@pytest.mark.req("SEQ-HND-1")
+def test_a_dry_run_of_a_review_says_whom_it_would_tell():
+    world = World(move("human_review", **REVIEW)).start(dry_run=True)
+    assert (world.state, world.history) == ("completed", [])
+    assert world.outputs["m"]["would"] == {"method": "POST", "url": "https://example.org/r"}
+
+
+# a sleep that takes too long ---------------------------------------------------------------------
+
+
+@pytest.mark.req("SEQ-BLK-1")
+def test_a_sleep_beyond_the_steps_timeout_fails_at_the_timeout_and_may_be_retried():
+    world = run(sleep("s", 10_000, timeout=1000))
+    world.due()
+    assert (world.state, world.tick) == ("failed", 1 + ticks(1000))
+    assert world.error["kind"] == "timeout"
+    retry = {"max_attempts": 2, "initial_backoff": 100, "max_backoff": 100}
+    world = run(sleep("s", 10_000, timeout=1000, retry=retry))
+    world.due()
+    assert world.state == "scheduled"
+    world.due()
+    assert world.state == "running"
+    world.due()
+    assert world.state == "failed"
+
+
+@pytest.mark.req("SEQ-BLK-1")
+@pytest.mark.parametrize("timeout", [1000, 5000])
+def test_a_sleep_within_the_steps_timeout_gives_its_output(timeout):
+    world = run(sleep("s", 1000, timeout=timeout))
+    world.due()
+    assert (world.state, world.outputs["s"]) == ("completed", {"slept_ms": 1000})

@@ -67,8 +67,9 @@ def test_a_fork_is_an_instance_like_any_other_it_replays():
 
 def test_outputs_taken_from_the_origin_are_outputs_of_the_fork():
     other = forked(three_steps(), 2)
-    [row] = outputs(other.rows, other.program, other.blobs)
-    assert (row.block, row.output) == ("b", {"n": 2})
+    done, under_way = outputs(other.rows, other.program, other.blobs)
+    assert (done.block, done.output) == ("a", {"n": 1})
+    assert (under_way.block, under_way.output) == ("b", {"n": 2})
 
 
 def test_data_given_to_a_fork_is_merged_before_it_goes_on():

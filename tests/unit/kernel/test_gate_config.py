@@ -290,3 +290,26 @@ def test_one_resource_too_many_in_all_pools_is_refused():
         kv[f"resource:5:other:r{n}"] = dict(there)
     refused(kv, "resource.set", {**ANNA[1], "id": "more"}, "pool.invalid", "10,000")
     change(kv, "resource.set", {"pool": "mailboxes", "id": "a", "weight": 2}, NOW)
+
+
+# when something was made -------------------------------------------------------------------------
+
+
+def test_a_pool_and_a_resource_keep_when_whoever_made_them_said():
+    kv = configured((POOL[0], {**POOL[1], "at_ms": 5}), (ANNA[0], {**ANNA[1], "at_ms": 7}))
+    change(kv, POOL[0], {**POOL[1], "at_ms": 9}, NOW)
+    change(kv, ANNA[0], {**ANNA[1], "weight": 2, "at_ms": 11}, NOW)
+    pool = read_config(kv).pools["mailboxes"]
+    assert (pool.created_ms, pool.updated_ms) == (5, 9)
+    assert (pool.resources["a"].created_ms, pool.resources["a"].weight) == (7, 2)
+
+
+def test_where_nobody_said_nothing_is_kept():
+    pool = read_config(configured(POOL, ANNA)).pools["mailboxes"]
+    assert (pool.created_ms, pool.updated_ms, pool.resources["a"].created_ms) == (None,) * 3
+    assert configured(POOL) == {"pool:mailboxes": {"strategy": "weighted"}}
+
+
+@pytest.mark.parametrize("at", ["now", -1, 1.5])
+def test_an_instant_that_is_none_is_refused(at):
+    refused(configured(POOL), POOL[0], {**POOL[1], "at_ms": at}, "pool.invalid", "at_ms")

@@ -77,6 +77,39 @@ def test_an_open_block_must_be_at_the_same_place_and_of_the_same_kind(blocks):
 
 
 @pytest.mark.req("SEQ-4")
+def test_one_that_has_done_nothing_yet_begins_with_the_other_version():
+    world = World(noop("a"), noop("b"))
+    world.start(at=50)
+    program, verdict = moved(world, noop("x"), noop("y"))
+    assert verdict.ok
+    world.at(50)
+    assert (world.state, world.executed) == ("completed", ["x", "y"])
+    assert world.snap().definition == program.hash
+
+
+@pytest.mark.req("SEQ-4")
+@pytest.mark.parametrize(
+    ("blocks", "executed"),
+    [
+        ([noop("z"), call("a"), noop("c")], ["a", "c"]),
+        ([noop("z"), noop("b"), noop("c")], ["a", "b", "c"]),
+        ([noop("z"), noop("c")], None),
+    ],
+    ids=["after the last", "before the next", "nowhere"],
+)
+def test_between_two_blocks_it_goes_on_before_the_next_or_after_the_last(blocks, executed):
+    world = run(call("a"), noop("b"))
+    world.signal("pause")
+    world.apply("a")
+    assert world.state == "paused"
+    _, verdict = moved(world, *blocks)
+    assert verdict.ok is (executed is not None)
+    world.signal("resume")
+    assert world.state == "completed"
+    assert world.executed == (executed or ["a", "b"])
+
+
+@pytest.mark.req("SEQ-4")
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 def test_an_ended_instance_cannot_be_moved(end):
     world = run(wait(signal="x"), *([fails("f")] if end == "failed" else []))

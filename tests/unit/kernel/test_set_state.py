@@ -66,6 +66,29 @@ def test_what_is_no_state_or_no_tick_is_refused(args):
 
 
 @pytest.mark.req("CORE-STM-1", "CORE-STM-6")
+@pytest.mark.parametrize("blocks", [[wait(signal="x")], [call("x")]])
+def test_one_that_waits_set_to_scheduled_looks_again_and_waits_as_before(blocks):
+    world = run(*blocks, noop("after"))
+    before, root = world.state, world.snap().root
+    verdict = put(world, "scheduled")
+    assert (verdict.ok, world.state, world.snap().root) == (True, before, root)
+    again = ["scheduled", "running"] + (["waiting"] if before == "waiting" else [])
+    assert world.states()[-len(again) :] == again
+    if before == "waiting":
+        world.signal("custom:x")
+    else:
+        world.apply("x")
+    assert (world.state, world.executed[-1]) == ("completed", "after")
+
+
+def test_one_that_is_to_pause_when_its_wait_ends_must_be_resumed_first():
+    world = run(wait(signal="x"))
+    world.signal("pause")
+    verdict = put(world, "scheduled")
+    assert (verdict.code, world.snap().pause_requested) == ("instance.transition", True)
+
+
+@pytest.mark.req("CORE-STM-1", "CORE-STM-6")
 def test_a_paused_instance_set_to_scheduled_goes_on_at_once():
     world = in_state("paused")
     world.apply("a")
@@ -132,10 +155,7 @@ def test_a_waiting_instance_put_off_takes_its_signal_and_goes_on_later():
     assert world.data["got"] == {"v": 1}
 
 
-def test_running_or_waiting_is_put_off_only_to_a_later_time():
-    world = run(call("a"))
-    assert put(world, "scheduled").code == "instance.transition"
-    assert put(world, "scheduled", world.tick).code == "instance.transition"
+def test_what_is_to_pause_is_not_put_off():
     held = run(wait(signal="x"))
     held.command("pause")
     assert put(held, "scheduled", 99).code == "instance.transition", "a pause is held"

@@ -18,13 +18,18 @@ def test_ends_and_breaches_are_told_by_their_place_in_the_row():
         ("run.retried", ""),
         ("run.failed", "", {"to": "failed"}),
         ("error.occurred", "", {"instance": None}),
-        ("sla.breached", "s", {"type": "max_runtime", "limit_ms": 5}),
+        ("sla.breached", "s", {"kind": "max_step_runtime", "limit_ms": 5, "elapsed_ms": 7}),
         ("run.completed", "", {"to": "completed"}),
     ) == [
-        (1, "instance.failed", {"error": "no", "attempts": 3, "block_id": "s"}),
-        (4, "instance.failed", {}),
-        (6, "instance.sla_breached", {"type": "max_runtime", "limit_ms": 5}),
-        (7, "instance.completed", {}),
+        (1, "instance.failed", {"error": "no", "attempts": 3, "block_id": "s"}, ""),
+        (4, "instance.failed", {}, ""),
+        (
+            6,
+            "instance.sla_breached",
+            {"type": "max_step_runtime", "limit_ms": 5, "elapsed_ms": 7},
+            "s",
+        ),
+        (7, "instance.completed", {}, ""),
     ]
 
 

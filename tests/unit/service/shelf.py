@@ -31,8 +31,11 @@ def define(store, name, version=1, tenant="acme", namespace="default", body=b"")
 
 
 def instances(store, *ids, tenant="acme", birth=None, **columns):
-    """Rows of instances in a state, committed; the writer, for what follows."""
+    """Rows of instances in a state, committed with what they run; the writer, for what follows."""
     world = World(store)
+    digest = columns.get("definition", "hash-1")
+    row = DefinitionRow(digest, tenant, "default", "any", 1, b"", deprecated=False, created_ms=NOW)
+    store.put_definition(row)
     world.commit(
         *[a_change(id, birth={"tenant": tenant, **(birth or {})}, **columns) for id in ids]
     )

@@ -8,6 +8,7 @@ import pytest
 
 from detent.ports.definitions import DefinitionQuery
 from detent.ports.due import DueQuery
+from detent.ports.listing import ListQuery
 from detent.ports.own import DeliveryQuery, DeliveryRow, EventRow, OwnQuery
 from detent.ports.records import RecordQuery
 from detent.ports.store import Page
@@ -60,6 +61,12 @@ READS = {
     "definition by id": lambda store: store.definition_by_id("id-1"),
     "definitions of a name": lambda store: store.find_definitions(
         DefinitionQuery(tenant="acme", namespace="sales", name="greet")
+    ),
+    "definitions of a hash": lambda store: store.find_definitions(
+        DefinitionQuery(tenant="acme", hash="hash")
+    ),
+    "recent of stored definitions": lambda store: store.recent_instances(
+        ListQuery(tenant="acme", states=("completed",), stored=True)
     ),
     "definitions of a tenant": lambda store: store.find_definitions(DefinitionQuery(tenant="acme")),
     "record": lambda store: store.record("session", "s-1"),

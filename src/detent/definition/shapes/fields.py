@@ -43,9 +43,9 @@ def members(walk: Walk, path: str, raw: Any, shape: Shape) -> Any:
     return out
 
 
-def refuse_unsupported(walk: Walk, path: str, name: str, part: str) -> None:
-    """Note that an option or handler is known, but the part behind it is not built."""
-    message = f"expected no {name}: this release has no {part} yet; leave it out"
+def refuse_unsupported(walk: Walk, path: str, name: str, why: str) -> None:
+    """Note that an option or handler is known, but nothing performs it."""
+    message = f"expected no {name}: {why}"
     walk.fault(path, "definition.unsupported", message)
 
 

@@ -1,4 +1,4 @@
-"""Network handlers: http_request, tool_call and llm_call, all through one guarded client."""
+"""Network handlers: http_request, tool_call, llm_call and notices, through one guarded client."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from detent.handlers.declare import Declaration
 from detent.handlers.network.http_request import http_request
+from detent.handlers.network.human_review import human_review
 from detent.handlers.network.llm_call import llm_call
 from detent.handlers.network.outside import Deltas, Outside
 from detent.handlers.network.posting import NotSentError, Posting
@@ -30,8 +31,8 @@ _Perform = Callable[[Outside, "HandlerContext", dict[str, Any]], Coroutine[Any, 
 
 
 def register_network(registry: Registry, outside: Outside) -> None:
-    """Add the three handlers to an engine's registry."""
-    for perform in (http_request, tool_call, llm_call):
+    """Add the handlers to an engine's registry."""
+    for perform in (http_request, tool_call, llm_call, human_review):
         registry.add_builtin(_builtin(perform, outside))
 
 

@@ -13,17 +13,17 @@ from __future__ import annotations
 from typing import Any
 
 from detent.kernel import alerts, breaking, budget, intercept, ledger, listening, policy, timing
-from detent.kernel.blocks import aside, passage, person, seeing, worker
+from detent.kernel.blocks import aside, own_call, passage, person, seeing, worker
 from detent.kernel.blocks.result import APPLIED, breach, disown, failed, finish, give_up, heard
-from detent.kernel.bounds import too_large
-from detent.kernel.builtin import MOVES, Moved, Result
+from detent.kernel.builtin import MOVES, Called, Moved, Sleep
 from detent.kernel.failure import Failure
 from detent.kernel.program import Node
 from detent.kernel.run import Run, encode
 from detent.kernel.walk import DONE, WAIT
-from detent.model import limits
 from detent.model.errors import ExpressionError
 from detent.model.snapshot import Frame
+
+LATE = "late"  # in place of a sleep's output: the step's own timeout comes first
 
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -257,13 +257,22 @@ def _due(run: Run, node: Node, frame: Frame, path: str) -> int:
     kind = run.woken_value
     run.note("wait.completed", path, {"kind": kind})
     if kind == "sleep":
-        return finish(run, node, frame, path, frame.v["slept"], merge=False)
+        return _slept(run, node, frame, path)
     if kind in ("human", "event"):
         return _no_answer(run, node, frame, path)
     if kind == "window":
         frame.phase = "answered"
         return WAIT if run.held else _pass(run, node, frame, path)
     return _judge(run, node, frame, path)
+
+
+def _slept(run: Run, node: Node, frame: Frame, path: str) -> int:
+    """A sleep is over: its own time, or the time that its step may take."""
+    output = frame.v["slept"]
+    if output != LATE:
+        return finish(run, node, frame, path, output, merge=False)
+    text = f"timeout after {node.block.timeout} ms"
+    return failed(run, node, frame, path, Failure(message=text, kind="timeout", retryable=True))
 
 
 def _no_answer(run: Run, node: Node, frame: Frame, path: str) -> int:
@@ -340,38 +349,30 @@ def _do(run: Run, node: Node, frame: Frame, path: str, pause_ms: int) -> int:
         handler = breaking.performer(run, node, frame, path)
     move = MOVES.get(handler)
     if move is not None:
-        return _moved(run, node, frame, path, move(run, params))
+        result = move(run, params)
+        if not isinstance(result, Called):
+            return _moved(run, node, frame, path, result)
+        order = own_call.Order(handler, encode(result.request), resource)
+        return own_call.plan(run, node, frame, path, order)
     if run.snapshot.dry_run and worker.spec(run, node).worker:
         would = {"dry_run": True, "handler": block.handler, "would": params}
         return finish(run, node, frame, path, would, merge=False)
     request = node.table
     if request is None:
         request = encode(params)
-        if len(request) > limits.PAYLOAD_BYTES:
-            return give_up(run, node, path, too_large(path, len(request), limits.PAYLOAD_BYTES))
         if node.params is None or node.params.constant:  # type: ignore[union-attr]
             node.table = request  # constant params are encoded once per program
-    ledger.plan(
-        run,
-        ledger.Plan(
-            path,
-            node.key,
-            handler,
-            request,
-            "call",
-            frame.attempt,
-            block.timeout,
-            resource,
-            block.queue_name or "",
-            pause_ms,
-            *passage.used_by_call(frame),
-        ),
-        frame,
-    )
-    return WAIT
+    order = own_call.Order(handler, request, resource, pause_ms)
+    return own_call.plan(run, node, frame, path, order)
 
 
-def _moved(run: Run, node: Node, frame: Frame, path: str, result: Result) -> int:
+def _moved(
+    run: Run,
+    node: Node,
+    frame: Frame,
+    path: str,
+    result: Moved | Sleep | Failure | listening.Listen,
+) -> int:
     if isinstance(result, Moved):
         return finish(run, node, frame, path, result.output, merge=False)
     if isinstance(result, Failure):
@@ -381,6 +382,8 @@ def _moved(run: Run, node: Node, frame: Frame, path: str, result: Result) -> int
         late = None if human is None or human.timeout is None else run.after(human.timeout)
         listening.stand(run, frame, path, result, late)
         return WAIT
-    frame.v = {**(frame.v or {}), "slept": result.output}
-    run.wait(frame, path, "sleep", run.after(result.duration_ms))
+    limit = node.block.timeout
+    late = limit is not None and limit < result.duration_ms
+    frame.v = {**(frame.v or {}), "slept": LATE if late else result.output}
+    run.wait(frame, path, "sleep", run.after(limit if late else result.duration_ms))
     return WAIT

@@ -70,6 +70,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     warmup_days: int = 0
     warmup_start_cap: int = 0
     warmup_schedule: tuple[int, ...] | None = None
+    created_ms: int | None = None  # where whoever made it said when
 
 
 class Pool(Struct, frozen=True, kw_only=True):
@@ -77,6 +78,8 @@ class Pool(Struct, frozen=True, kw_only=True):
 
     strategy: Strategy = "weighted"
     resources: dict[str, Resource] = {}
+    created_ms: int | None = None
+    updated_ms: int | None = None
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -88,10 +91,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 def read_config(kv: dict[str, Any]) -> Config:
     """The configuration as values."""
-    pools = {
-        name: {"strategy": pool["strategy"], "resources": {}}
-        for name, pool in _under(kv, _POOL).items()
-    }
+    pools = {name: {**pool, "resources": {}} for name, pool in _under(kv, _POOL).items()}
     for name, resource in _under(kv, _RESOURCES).items():
         length, _, rest = name.partition(":")
         end = int(length)
@@ -213,15 +213,18 @@ def _open_limit(kv: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _set_pool(kv: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-    check.known_fields("pool.invalid", args, ("name", "strategy"))
+    check.known_fields("pool.invalid", args, ("name", "strategy", "at_ms"))
     name = check.text("pool.invalid", args, "name")
     old = kv.get(_POOL + name)
+    at_ms = _at_ms(args)
     strategy = args.get("strategy", "weighted" if old is None else old["strategy"])
     check.one_of("pool.invalid", "strategy", strategy, ("weighted", "round_robin", "random"))
     if old is None:
         check.room("pool.invalid", "pools", _under(kv, _POOL), limits.POOLS_PER_TENANT)
-    kv[_POOL + name] = {"strategy": strategy}
-    return {"name": name, "strategy": strategy, "resources": _under(kv, _resources(name))}
+    made = kv[_POOL + name] = {**(old or {}), "strategy": strategy}
+    if at_ms is not None:
+        made |= {"updated_ms": at_ms} if old else {"created_ms": at_ms, "updated_ms": at_ms}
+    return {"name": name, **made, "resources": _under(kv, _resources(name))}
 
 
 def _delete_pool(kv: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +237,7 @@ def _delete_pool(kv: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
 
 def _set_resource(kv: dict[str, Any], args: dict[str, Any], zones: _Zones) -> dict[str, Any]:
     """Add a resource, or change the given fields of one; without its key it must be there."""
-    check.known_fields("pool.invalid", args, ("pool", "id", *_FIELDS))
+    check.known_fields("pool.invalid", args, ("pool", "id", "at_ms", *_FIELDS))
     pool = _pool_of(kv, args, "pool")
     id = check.text("pool.invalid", args, "id")
     prefix = _resources(pool)
@@ -246,8 +249,10 @@ def _set_resource(kv: dict[str, Any], args: dict[str, Any], zones: _Zones) -> di
         check.room("pool.invalid", f"resources in pool {pool!r}", there, limits.RESOURCES_PER_POOL)
         everywhere = _under(kv, _RESOURCES)
         check.room("pool.invalid", "resources", everywhere, limits.RESOURCES_PER_TENANT)
-    fields = {name: args[name] for name in _FIELDS if name in args}
+    fields, at_ms = {name: args[name] for name in _FIELDS if name in args}, _at_ms(args)
     made = kv[prefix + id] = _resource(old, fields, zones)
+    if old is None and at_ms is not None:
+        made["created_ms"] = at_ms
     return {"pool": pool, "id": id, **made}
 
 
@@ -281,6 +286,13 @@ def _delete_resource(kv: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]
     if id not in there:
         raise check.unknown("resource.unknown", f"resource in pool {pool!r}", id, there)
     return {"pool": pool, "id": id, **kv.pop(_resources(pool) + id)}
+
+
+def _at_ms(args: dict[str, Any]) -> int | None:
+    """When a change was asked for, by whoever asked: what it shows, and nothing is counted by."""
+    if args.get("at_ms") is None:
+        return None
+    return check.number("pool.invalid", args, "at_ms", 0, 2**53)
 
 
 def _reset_breaker(args: dict[str, Any]) -> dict[str, Any]:

@@ -99,10 +99,15 @@ def find_definitions(connection: apsw.Connection, query: DefinitionQuery) -> lis
         "hash": query.hash,
     }
     wanted = {column: value for column, value in wanted.items() if value is not None}
-    where = " AND ".join(f"{column} = ?" for column in wanted) or "TRUE"
-    sql = f"{_SELECT} WHERE {where} ORDER BY tenant, ns, name, version DESC LIMIT ? OFFSET ?"
-    values = (*wanted.values(), query.limit, query.offset)
-    return [_row(row) for row in rows_of(connection, sql, values)]
+    conditions = [f"{column} = ?" for column in wanted]
+    values: list[Any] = list(wanted.values())
+    if query.without is not None:
+        conditions.append("ns <> ?")
+        values.append(query.without)
+    where = " AND ".join(conditions) or "TRUE"
+    index = "" if query.hash is None else " INDEXED BY definition_hash"
+    sql = f"{_SELECT}{index} WHERE {where} ORDER BY tenant, ns, name, version DESC LIMIT ? OFFSET ?"
+    return [_row(row) for row in rows_of(connection, sql, (*values, query.limit, query.offset))]
 
 
 def deprecate_definition(

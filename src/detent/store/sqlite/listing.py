@@ -25,6 +25,10 @@ INSERT_LABELS = ManyRows(
 )
 _START = "SELECT body FROM arrival WHERE id = ? AND body IS NOT NULL"
 _LABELLED = "n IN (SELECT n FROM label WHERE tenant = ? AND name = ? AND value = ?)"
+_STORED = (
+    "EXISTS (SELECT 1 FROM definition d INDEXED BY definition_hash"
+    " WHERE d.hash = instance.definition AND d.tenant = instance.tenant)"
+)
 _LABELLED_BY_ALL = "n IN (SELECT n FROM label WHERE name = ? AND value = ?)"
 
 
@@ -77,6 +81,8 @@ def _walk(query: ListQuery, definition: str, state: str) -> tuple[str, list[Any]
     if query.before:
         conditions.append("n < ?")
         values.append(query.before)
+    if query.stored:
+        conditions.append(_STORED)
     index = _index(query, definition, state)
     return f"SELECT n FROM instance {index} WHERE {' AND '.join(conditions)}", values
 

@@ -11,6 +11,7 @@ import logging
 import re
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from starlette.requests import Request
 
@@ -132,7 +133,7 @@ def raw_path(request: Request) -> str:
 def _request_id(request: Request, desk: Desk) -> str:
     """The caller's own, cleaned, or a fresh one."""
     given = _NOT_IN_ID.sub("", request.headers.get("x-request-id", ""))[:_REQUEST_ID_CHARS]
-    return given or desk.fresh_id()
+    return given or str(UUID(bytes=desk.salt(), version=4))
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from detent.model.errors import RequestError
 from detent.service.breakers import find_breaker, list_breakers
 from detent.web.api.call import Call
-from detent.web.api.reply import instant, json_reply
+from detent.web.api.reply import instant, json_reply, seconds
 from detent.web.api.routes import Table
 
 if TYPE_CHECKING:
@@ -70,11 +70,7 @@ def _breaker(view: BreakerView) -> dict[str, Any]:
         "state": view.state,
         "failure_count": view.failures,
         "failure_threshold": view.threshold,
-        "cooldown_secs": _whole(view.cooldown_ms / 1000),
+        "cooldown_secs": seconds(view.cooldown_ms),
         "opened_at": instant(view.opened_ms),
         "next_call_at": instant(view.next_call_ms),
     }
-
-
-def _whole(seconds: float) -> int | float:
-    return int(seconds) if seconds == int(seconds) else seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,7 +53,7 @@ class InstanceFilter(Struct):
 
     tenant_id: str | None = None
     namespace: str | None = None
-    sequence_id: str | None = None
+    sequence_id: UUID | None = None
     states: list[State] | None = None
     metadata: dict[str, Any] | None = None
 
@@ -165,7 +166,7 @@ async def _targets(
         digest = ""
         if given.sequence_id is not None:
             try:
-                digest = find_sequence(store, given.sequence_id, tenant).hash
+                digest = find_sequence(store, str(given.sequence_id), tenant).hash
             except RequestError:
                 return []
         wanted = BulkFilter(

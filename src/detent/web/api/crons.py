@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import Response
 
 from detent.model.errors import RequestError
+from detent.model.limits import CRONS_LISTED
 from detent.service.arguments import invalid
 from detent.service.crons import show_cron
 from detent.service.instances import SequenceIds
 from detent.web.api.call import Call
-from detent.web.api.instances import Priority
+from detent.web.api.instances import Priority, check_namespace
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
 
@@ -46,7 +48,7 @@ class NewCron(Struct):
 
     tenant_id: str
     namespace: str
-    sequence_id: str
+    sequence_id: UUID
     cron_expr: str
     timezone: str = "UTC"
     metadata: dict[str, Any] | None = None
@@ -64,7 +66,7 @@ class NewCron(Struct):
 class CronChange(Struct):
     """What to change of a schedule; the rest stays."""
 
-    sequence_id: str | UnsetType = UNSET
+    sequence_id: UUID | UnsetType = UNSET
     follow: bool = False
     missed_limit: int | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
@@ -110,12 +112,14 @@ class Fires(Struct):
 async def create(call: Call, body: NewCron) -> Response:
     """Start a sequence at the times of a cron expression."""
     tenant = call.owner(body.tenant_id)
-    known = await call.sequences.get(body.sequence_id, None)
+    known = await call.sequences.get(str(body.sequence_id), None)
     if known.row.tenant != tenant:
         raise RequestError("request.forbidden", "the sequence is another tenant's")
     id = call.fresh_id() if body.id is None else body.id
     target = known.definition.name if body.follow else known.definition
-    place = {"tenant": tenant, "namespace": known.row.namespace}
+    check_namespace(body.namespace)
+    namespace = known.row.namespace if body.follow else body.namespace  # names are found in theirs
+    place = {"tenant": tenant, "namespace": namespace}
     options = _said(body)
     try:
         made = await call.desk.verb(
@@ -131,7 +135,7 @@ async def create(call: Call, body: NewCron) -> Response:
 @table.route("GET", "/cron", query=CronQuery, gives={200: list[Any]})
 async def listing(call: Call) -> Response:
     """The schedules in the order of their making."""
-    tenant, limit = call.scope(call.query.tenant_id), call.query.limit
+    tenant, limit = call.scope(call.query.tenant_id), min(call.query.limit, CRONS_LISTED)
     found = await call.desk.verb(lambda verbs: verbs.crons.list(tenant=tenant, limit=limit))
     return json_reply(await call.desk.look(lambda store: _wires(store, found)))
 
@@ -152,7 +156,7 @@ async def change(call: Call, body: CronChange) -> Response:
     if body.cron_expr is not UNSET:
         changes["expr"] = body.cron_expr
     if body.sequence_id is not UNSET:
-        target = await _target(call, body.sequence_id, follow=body.follow)
+        target = await _target(call, str(body.sequence_id), follow=body.follow)
     found = await call.desk.verb(
         lambda verbs: verbs.crons.update(call.path["id"], target, tenant=call.tenant, **changes)
     )
@@ -182,8 +186,10 @@ async def _target(call: Call, sequence: str, *, follow: bool) -> Any:
     """What a schedule is to start from now on: one version, or its name."""
     now = await call.desk.look(lambda store: show_cron(store, call.path["id"], call.tenant))
     known = await call.sequences.get(sequence, None)
-    if (known.row.tenant, known.row.namespace) != (now.tenant, now.namespace):
-        raise RequestError("request.forbidden", "the sequence is of another tenant or namespace")
+    if known.row.tenant != now.tenant:
+        raise RequestError("request.forbidden", "the sequence is another tenant's")
+    if follow and known.row.namespace != now.namespace:
+        raise invalid("follow", f"false: the schedule is of namespace {now.namespace!r}", follow)
     return known.definition.name if follow else known.definition
 
 
@@ -202,15 +208,23 @@ def _rfc(at: dt.datetime) -> str | None:
 
 def _wires(store: Store, views: Any) -> list[dict[str, Any]]:
     ids = SequenceIds(store)
-    return [_wire(view, ids) for view in views]
+    return [_wire(view, _sequence_id(store, view, ids)) for view in views]
 
 
-def _wire(view: CronView, ids: SequenceIds) -> dict[str, Any]:
+def _sequence_id(store: Store, view: CronView, ids: SequenceIds) -> str | None:
+    """What a schedule starts now; one that follows a name starts the highest version of it."""
+    if view.definition is not None:
+        return ids.of(view.tenant, view.namespace, view.definition)
+    row = store.find_definition(view.tenant, view.namespace, view.sequence, view.version)
+    return None if row is None else row.id
+
+
+def _wire(view: CronView, sequence: str | None) -> dict[str, Any]:
     return {
         "id": view.id,
         "tenant_id": view.tenant,
         "namespace": view.namespace,
-        "sequence_id": ids.of(view.tenant, view.namespace, view.definition or ""),
+        "sequence_id": sequence,
         "sequence_name": view.sequence,
         "cron_expr": view.cron_expr,
         "timezone": view.timezone,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from detent.model.errors import RequestError
-from detent.model.limits import WEBHOOK_REDELIVER_MS
+from detent.model.limits import WEBHOOK_REDELIVER_MS, WEBHOOKS_LISTED
 from detent.service import webhooks as service
 from detent.service.webhooks import DeliveryFilter, Disabled, Preview
 from detent.web.api.call import Call
@@ -64,7 +64,8 @@ class Redelivered(Struct):
 @table.route("GET", "/webhooks/outbox", admin=True, query=OutboxQuery, gives={200: list[Any]})
 async def outbox(call: Call) -> Response:
     """The newest deliveries that have not arrived: parked, or still on their way."""
-    found = await call.desk.look(lambda s: service.outbox(s, call.query.limit, call.tenant))
+    most = min(call.query.limit, WEBHOOKS_LISTED)
+    found = await call.desk.look(lambda s: service.outbox(s, most, call.tenant))
     return json_reply([_wire(each) for each in found])
 
 
@@ -126,7 +127,8 @@ async def listing(call: Call) -> Response:
         delivered=asked.delivered,
         error_class=asked.error_class,
     )
-    found = await call.desk.look(lambda s: service.deliveries(s, wanted, asked.limit, call.tenant))
+    most = min(asked.limit, WEBHOOKS_LISTED)
+    found = await call.desk.look(lambda s: service.deliveries(s, wanted, most, call.tenant))
     return json_reply([_wire(each) for each in found])
 
 

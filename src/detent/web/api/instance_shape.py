@@ -9,6 +9,7 @@ from detent.kernel.spill import unpack
 from detent.kernel.survey import next_due
 from detent.model.limits import AUDIT_SHOWN
 from detent.model.snapshot import Frame, Snapshot, decode_snapshot
+from detent.service.explaining import gate_calls
 from detent.service.histories import newest_entries
 from detent.service.instances import SequenceIds
 from detent.service.reading import snapshot_or_start, timing_of
@@ -28,23 +29,47 @@ PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
 
 def shown(store: Store, rows: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     """The instances of these rows, in their order."""
-    loaded = store.load([row.id for row in rows])
     ids, timing = SequenceIds(store), timing_of(store)
+    snapshots = _snapshots(store, rows)
+    calls = _calls(store, rows, snapshots)
     made = []
-    for row in rows:
-        found = loaded.get(row.id)
-        if found is None or found.body is None:
-            snapshot = snapshot_or_start(store, row)
-        else:
-            snapshot = decode_snapshot(found.body)
-            if snapshot.blobs:
-                unpack(snapshot, store.blobs(row.id, snapshot.blobs))
+    for row, snapshot in zip(rows, snapshots, strict=True):
         wire = _wire(row, snapshot, ids, timing)
+        wire["next_fire_at"] = _next_fire(row, snapshot, timing, calls.get(row.id))
         session = session_of(store, row.id)
         if session is not None:
             wire["session_id"] = session
         made.append(wire)
     return made
+
+
+def _snapshots(store: Store, rows: Sequence[InstanceRow]) -> list[Snapshot]:
+    loaded = store.load([row.id for row in rows])
+    made = []
+    for row in rows:
+        found = loaded.get(row.id)
+        if found is None or found.body is None:
+            made.append(snapshot_or_start(store, row))
+            continue
+        snapshot = decode_snapshot(found.body)
+        if snapshot.blobs:
+            unpack(snapshot, store.blobs(row.id, snapshot.blobs))
+        made.append(snapshot)
+    return made
+
+
+def _calls(
+    store: Store, rows: Sequence[InstanceRow], snapshots: Sequence[Snapshot]
+) -> dict[str, int]:
+    """When those that stand in line at their tenant's gate are called, where that is known."""
+    waiting: dict[str, set[str]] = {}
+    for row, snapshot in zip(rows, snapshots, strict=True):
+        if snapshot.tickets and row.state == "scheduled":
+            waiting.setdefault(row.tenant, set()).add(row.id)
+    found: dict[str, int] = {}
+    for tenant, ids in waiting.items():
+        found |= gate_calls(store, tenant, frozenset(ids))
+    return found
 
 
 def whole(store: Store, row: InstanceRow) -> dict[str, Any]:
@@ -75,7 +100,7 @@ def _wire(row: InstanceRow, snapshot: Snapshot, ids: SequenceIds, timing: Timing
         "tenant_id": row.tenant,
         "namespace": row.namespace,
         "state": row.state,
-        "next_fire_at": _next_fire(row, snapshot, timing),
+        "next_fire_at": None,
         "priority": PRIORITY_NAMES[row.priority],
         "timezone": snapshot.timezone,
         "metadata": _metadata(snapshot),
@@ -112,10 +137,18 @@ def _metadata(snapshot: Snapshot) -> Any:
     return {**(snapshot.metadata or {}), **why}
 
 
-def _next_fire(row: InstanceRow, snapshot: Snapshot, timing: Timing) -> str | None:
+def _next_fire(
+    row: InstanceRow, snapshot: Snapshot, timing: Timing, called: int | None
+) -> str | None:
     """When a scheduled instance goes on; the listed column may be too early, the snapshot knows."""
     if row.state != "scheduled":
         return None
+    if (
+        snapshot.tickets
+    ):  # it stands in line: the gate calls it, or something of its own comes first
+        own = None if row.due is None else next_due(snapshot, row.due)
+        known = [tick for tick in (own, called) if tick is not None]
+        return instant(timing.ms_of(min(known))) if known else None
     due = row.created if row.due is None else row.due
     if row.due is not None and snapshot.version and not snapshot.more:
         due = next_due(snapshot, row.due) or due

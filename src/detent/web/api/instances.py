@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -15,9 +16,14 @@ from detent.model.errors import RequestError
 from detent.ports.listing import ListQuery
 from detent.ports.store import NewArrival
 from detent.service.arguments import invalid, span_ms
-from detent.service.reading import find_instance
+from detent.service.reading import find_instance, still_there
 from detent.service.sequences import find_sequence
-from detent.service.starting import StartRequest, check_handlers, start_submission
+from detent.service.starting import (
+    StartRequest,
+    check_free,
+    check_handlers,
+    start_submission,
+)
 from detent.web.api import instance_shape, sessions
 from detent.web.api.bodies import aware
 from detent.web.api.call import Call
@@ -56,7 +62,7 @@ class Budget(Struct, omit_defaults=True):
 class NewInstance(Struct):
     """An instance to start."""
 
-    sequence_id: str
+    sequence_id: UUID
     tenant_id: str
     namespace: str
     priority: Priority = "Normal"
@@ -71,7 +77,7 @@ class NewInstance(Struct):
     dry_run: bool = False
     dry_run_auto_approve: bool = False
     budget: Budget | None = None
-    session_id: str | None = None
+    session_id: UUID | None = None
 
 
 class Batch(Struct):
@@ -105,7 +111,7 @@ class ListInstances(Struct):
 
     tenant_id: str | None = None
     namespace: str | None = None
-    sequence_id: str | None = None
+    sequence_id: UUID | None = None
     state: str | None = None
     offset: int = 0
     limit: int = 100
@@ -168,7 +174,8 @@ async def children(call: Call) -> Response:
         from detent.ports.store import Page as Numbers
 
         row = _row(store, call)
-        return instance_shape.shown(store, store.instances(Numbers(parent=row.id, limit=LIST_MOST)))
+        found = store.instances(Numbers(parent=row.id, limit=LIST_MOST))
+        return instance_shape.shown(store, still_there(store, found))
 
     return json_reply(await call.desk.look(read))
 
@@ -178,7 +185,7 @@ async def _join(call: Call, starts: list[tuple[NewInstance, Submission]]) -> lis
     by_tenant: dict[str, list[tuple[str, str]]] = {}
     for item, made in starts:
         if item.session_id is not None:
-            pair = (item.session_id, made.instance)
+            pair = (str(item.session_id), made.instance)
             by_tenant.setdefault(call.owner(item.tenant_id), []).append(pair)
     for tenant, members in by_tenant.items():
         await sessions.join(call, tenant, members)
@@ -218,7 +225,7 @@ def list_query(store: Store, call: Call, asked: ListInstances) -> ListQuery | No
     states = _states(asked.state)
     if asked.sequence_id is not None:
         try:
-            definitions = (find_sequence(store, asked.sequence_id, tenant).hash,)
+            definitions = (find_sequence(store, str(asked.sequence_id), tenant).hash,)
         except RequestError:
             return None
     return ListQuery(
@@ -229,6 +236,7 @@ def list_query(store: Store, call: Call, asked: ListInstances) -> ListQuery | No
         labels=_labels(call),
         offset=asked.offset,
         limit=min(asked.limit, LIST_MOST),
+        stored=True,
     )
 
 
@@ -252,15 +260,15 @@ def _labels(call: Call) -> tuple[tuple[str, str], ...]:
 async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission:
     """The start of one instance, checked; `foreign` is how another tenant's sequence is refused."""
     tenant = call.owner(body.tenant_id)
-    if not body.namespace.strip():
-        raise invalid("namespace", "a name", body.namespace)
-    known = await call.sequences.get(body.sequence_id, None)
+    check_namespace(body.namespace)
+    known = await call.sequences.get(str(body.sequence_id), None)
     if known.row.tenant != tenant:
         if foreign == "forbidden":
             raise RequestError(
                 "request.forbidden", f"sequence {body.sequence_id} is another tenant's"
             )
         raise RequestError("definition.unknown", f"there is no sequence {body.sequence_id}")
+    check_free(known.definition.name, body.namespace)
     if not call.desk.workers():
         check_handlers(known.definition, call.desk.handlers())
     request = StartRequest(
@@ -281,6 +289,12 @@ async def _submission(call: Call, body: NewInstance, foreign: str) -> Submission
     )
     moment = replace(call.desk.moment(), fresh_id=call.fresh_id())
     return start_submission(known.definition, request, moment, 0)
+
+
+def check_namespace(name: str) -> None:
+    """Refuse a namespace without a name."""
+    if not name.strip():
+        raise invalid("namespace", "a name", name)
 
 
 def _begins(body: NewInstance) -> dt.datetime | dt.timedelta | None:

@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from detent.model.errors import RequestError
 from detent.service.arguments import invalid
+from detent.service.gate_views import gated_tenants, resource_in
 from detent.service.gates import pool_id
 from detent.web.api.bodies import milliseconds
 from detent.web.api.call import Call
-from detent.web.api.reply import empty_reply, instant, json_reply
+from detent.web.api.reply import empty_reply, instant, json_reply, seconds
 from detent.web.api.routes import Table
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _limit(tenant: str, view: LimitView) -> dict[str, Any]:
         "key": view.key,
         "max_count": view.max,
         "window_ms": view.window_ms,
-        "window_seconds": None if view.window_ms is None else view.window_ms / 1000,
+        "window_seconds": seconds(view.window_ms),
         "used": view.used,
         "waiting": view.waiting,
         "closed_until": instant(view.closed_until_ms),
@@ -236,10 +237,10 @@ async def add_resource(call: Call, body: NewResource) -> Response:
     tenant, pool = await _found(call)
     fields = {name: getattr(body, name) for name in _FIELDS if getattr(body, name) is not UNSET}
     id = call.fresh_id() if body.id is None else body.id
-    made = await call.desk.verb(
+    await call.desk.verb(
         lambda verbs: verbs.pools.add(pool.name, body.resource_key, id=id, tenant=tenant, **fields)
     )
-    return json_reply(_resource(call.path["id"], made), 201)
+    return json_reply(await _shown(call, id), 201)
 
 
 @table.route("PUT", "/pools/{id:uuid}/resources/{rid}", takes=ResourceChange, gives={200: Any})
@@ -247,10 +248,10 @@ async def change_resource(call: Call, body: ResourceChange) -> Response:
     """Change what is named of a resource."""
     tenant, pool = await _found(call)
     fields = {name: getattr(body, name) for name in _FIELDS if getattr(body, name) is not UNSET}
-    made = await call.desk.verb(
+    await call.desk.verb(
         lambda verbs: verbs.pools.update(pool.name, call.path["rid"], tenant=tenant, **fields)
     )
-    return json_reply(_resource(call.path["id"], made))
+    return json_reply(await _shown(call, call.path["rid"]))
 
 
 @table.route("DELETE", "/pools/{id:uuid}/resources/{rid}", query=TenantQuery, gives={204: None})
@@ -282,12 +283,24 @@ _FIELDS = (
 
 async def _found(call: Call) -> tuple[str, PoolView]:
     """The tenant and the pool of the id in the path."""
-    tenant = call.needed_scope(getattr(call.query, "tenant_id", None))
-    pools = await call.desk.verb(lambda verbs: verbs.pools.list(tenant=tenant))
-    for pool in pools:
-        if pool_id(tenant, pool.name) == call.path["id"]:
-            return tenant, pool
+    named = call.scope(getattr(call.query, "tenant_id", None))
+    tenants = [named] if named else await call.desk.look(gated_tenants)
+    for tenant in tenants:
+        for pool in await _pools(call, tenant):
+            if pool_id(tenant, pool.name) == call.path["id"]:
+                return tenant, pool
     raise RequestError("pool.unknown", f"there is no pool {call.path['id']}")
+
+
+async def _shown(call: Call, resource: str) -> dict[str, Any]:
+    """A resource of the pool in the path as it stands now."""
+    _tenant, pool = await _found(call)
+    return _resource(call.path["id"], resource_in(pool, resource))
+
+
+async def _pools(call: Call, tenant: str) -> list[PoolView]:
+    found: list[PoolView] = await call.desk.verb(lambda verbs: verbs.pools.list(tenant=tenant))
+    return found
 
 
 def _pool(tenant: str, view: PoolView) -> dict[str, Any]:
@@ -296,10 +309,10 @@ def _pool(tenant: str, view: PoolView) -> dict[str, Any]:
         "tenant_id": tenant,
         "name": view.name,
         "strategy": view.strategy,
-        "round_robin_index": 0,
+        "round_robin_index": view.turn or 0,
         "resources": len(view.resources),
-        "created_at": instant(0),
-        "updated_at": instant(0),
+        "created_at": instant(view.created_ms or 0),
+        "updated_at": instant(view.updated_ms or 0),
     }
 
 
@@ -312,13 +325,15 @@ def _resource(pool: str, view: ResourceView) -> dict[str, Any]:
         "weight": view.weight,
         "enabled": view.enabled,
         "daily_cap": view.daily_cap,
-        "daily_usage": view.used_today,
+        "daily_usage": view.used_today or 0,
+        "daily_usage_date": view.today if view.used_today else None,
         "cap_today": view.cap_today,
         "timezone": view.timezone,
         "warmup_start": view.warmup_start,
         "warmup_days": view.warmup_days,
         "warmup_start_cap": view.warmup_start_cap,
         "warmup_schedule": view.warmup_schedule,
+        "created_at": instant(view.created_ms or 0),
     }
 
 

@@ -30,6 +30,13 @@ def empty_reply(status: int = 200) -> Response:
     return Response(b"", status)
 
 
+def seconds(ms: int | None) -> int | float | None:
+    """Milliseconds as seconds: a whole number where it is one."""
+    if ms is None:
+        return None
+    return ms // 1000 if ms % 1000 == 0 else ms / 1000
+
+
 def utc(at: dt.datetime | None) -> dt.datetime | None:
     """An instant as all answers show it."""
     return None if at is None else at.astimezone(dt.UTC)

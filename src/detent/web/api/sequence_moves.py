@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from uuid import UUID
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from detent.web.api.call import DEFAULT_TENANT, Call
 from detent.web.api.refusals import Refusal
 from detent.web.api.reply import empty_reply, instant, json_reply
 from detent.web.api.routes import Table
-from detent.web.api.sequences import Unpublish
+from detent.web.api.sequences import Unpublish, end_schedules
 
 table = Table("sequence_moves")
 
@@ -47,8 +48,8 @@ class Promoted(Struct):
 class Migration(Struct):
     """An instance, and the sequence it is to go on with."""
 
-    instance_id: str
-    target_sequence_id: str
+    instance_id: UUID
+    target_sequence_id: UUID
 
 
 class Migrated(Struct):
@@ -102,6 +103,8 @@ async def unpublish(call: Call, body: Unpublish) -> Response:
             s, _place(call), call.path["name"], delete=body.delete
         )
     )
+    if body.delete:
+        await end_schedules(call, rows)
     for row in rows:
         call.sequences.forget(row.id)
     return empty_reply(204)
@@ -112,7 +115,7 @@ async def migrate(call: Call, body: Migration) -> Response:
     """Move a standing instance to another version; what it has done stays done."""
     instance, target = await call.desk.look(
         lambda s: publishing.migration_target(
-            s, body.instance_id, body.target_sequence_id, call.tenant
+            s, str(body.instance_id), str(body.target_sequence_id), call.tenant
         )
     )
     if not call.desk.workers():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -11,11 +12,17 @@ from detent.definition import status_of
 from detent.model.errors import DefinitionError
 from detent.ports.definitions import DefinitionQuery
 from detent.service import sequences as service
+from detent.service.crons import crons_of
 from detent.web.api import bodies
 from detent.web.api.call import Call
 from detent.web.api.refusals import Refusal
 from detent.web.api.reply import empty_reply, json_reply
 from detent.web.api.routes import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from detent.ports.definitions import DefinitionRow
 
 table = Table("sequences")
 
@@ -91,7 +98,7 @@ async def listing(call: Call) -> Response:
         tenant=call.scope(asked.tenant_id),
         namespace=asked.namespace,
         offset=asked.offset,
-        limit=asked.limit,
+        limit=min(asked.limit, service.PAGE_MOST),
     )
     rows, more = await call.desk.look(lambda s: service.list_sequences(s, query))
     return json_reply(Page(items=[service.sequence_wire(row) for row in rows], has_more=more))
@@ -100,9 +107,13 @@ async def listing(call: Call) -> Response:
 @table.route("GET", "/sequences.json", gives={200: list[Any]})
 async def everything(call: Call) -> Response:
     """All sequences as one plain array."""
-    query = DefinitionQuery(tenant=call.tenant, limit=service.PAGE_MOST)
-    rows, _more = await call.desk.look(lambda s: service.list_sequences(s, query))
-    return json_reply([service.sequence_wire(row) for row in rows])
+    query, more = DefinitionQuery(tenant=call.tenant, limit=service.PAGE_MOST), True
+    shown: list[Any] = []
+    while more:  # a page at a time, so that a look is short however many there are
+        page = query._replace(offset=len(shown))
+        rows, more = await call.desk.look(partial(service.list_sequences, query=page))
+        shown += [service.sequence_wire(row) for row in rows]
+    return json_reply(shown)
 
 
 @table.route("GET", "/sequences/by-name", query=ByName, gives={200: Any})
@@ -151,9 +162,23 @@ async def move(call: Call, body: Status) -> Response:
     return empty_reply(204)
 
 
+async def end_schedules(call: Call, rows: Sequence[DefinitionRow]) -> None:
+    """End what would start versions that are about to be removed."""
+    for row in rows:
+        for view in await call.desk.look(partial(crons_of, sequence=row)):
+            await _end_schedule(call, view.id, view.tenant)
+
+
+async def _end_schedule(call: Call, id: str, tenant: str) -> None:
+    await call.desk.verb(lambda verbs: verbs.crons.delete(id, tenant=tenant))
+
+
 @table.route("DELETE", "/sequences/{id:uuid}", gives={204: None})
 async def delete(call: Call) -> Response:
-    """Remove a sequence that no live instance runs."""
-    await call.desk.write(lambda s: service.delete_sequence(s, call.path["id"], call.tenant))
-    call.sequences.forget(call.path["id"])
+    """Remove a sequence that no live instance runs, with its schedules and ended instances."""
+    id = call.path["id"]
+    row = await call.desk.look(lambda s: service.idle_sequence(s, id, call.tenant))
+    await end_schedules(call, [row])
+    await call.desk.write(lambda s: service.delete_sequence(s, id, call.tenant))
+    call.sequences.forget(id)
     return empty_reply(204)

@@ -13,6 +13,7 @@ from detent.model.errors import RequestError
 from detent.model.limits import INSTANCES_PER_TURN, LIST_MOST
 from detent.service import sessions as service
 from detent.service.arguments import invalid
+from detent.service.reading import still_there
 from detent.service.sending import command_submission
 from detent.service.sessions import NewSession, Session, State, Steering
 from detent.web.api import instance_shape
@@ -102,12 +103,13 @@ async def set_state(call: Call, body: SessionState) -> Response:
 async def members(call: Call) -> Response:
     """The instances in a session, in the order of joining, each followed by what it started."""
     asked: MemberQuery = call.query
-    if asked.offset < 0 or not 0 < asked.limit <= LIST_MOST:
-        raise invalid("limit", f"1 to {LIST_MOST}, and offset not negative", asked.limit)
+    if asked.offset < 0 or not asked.limit > 0:
+        raise invalid("limit", "above 0, and offset not negative", asked.limit)
+    end = asked.offset + min(asked.limit, LIST_MOST)
 
     def read(store: Store) -> list[dict[str, Any]]:
         rows = service.session_instances(store, call.tenant, call.path["id"])
-        return instance_shape.shown(store, rows[asked.offset : asked.offset + asked.limit])
+        return instance_shape.shown(store, still_there(store, rows)[asked.offset : end])
 
     return json_reply(await call.desk.look(read))
 

@@ -8,12 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from detent.model.ids import SYSTEM
 from detent.service import explaining, sending
+from detent.service.arguments import unknown_instance
 from detent.service.instances import SequenceIds
 from detent.service.reading import find_instance
 from detent.web.api.call import Call
 from detent.web.api.refusals import Refusal
-from detent.web.api.reply import instant, json_reply
+from detent.web.api.reply import instant, json_reply, seconds
 from detent.web.api.routes import Table
 
 table = Table("signals")
@@ -100,7 +102,7 @@ async def approvals(call: Call) -> Response:
             call.scope(asked.tenant_id),
             namespace=asked.namespace or "",
             offset=asked.offset,
-            limit=asked.limit,
+            limit=min(asked.limit, explaining.APPROVALS_LIMIT),
         )
         ids = SequenceIds(store)
         return [_question(each, ids) for each in found]
@@ -110,8 +112,10 @@ async def approvals(call: Call) -> Response:
 
 
 async def known(call: Call) -> str:
-    """The id of the instance in the path, if it is this tenant's."""
+    """The id of the instance in the path, if it is this tenant's and not the engine's own."""
     row = await call.desk.look(lambda s: find_instance(s, call.path["id"], call.tenant))
+    if row.namespace == SYSTEM:
+        raise unknown_instance(row.id)
     return row.id
 
 
@@ -149,7 +153,7 @@ def _question(each: explaining.Approval, ids: SequenceIds) -> dict[str, Any]:
         "prompt": each.prompt,
         "choices": [{"label": label, "value": value} for label, value in each.choices],
         "store_as": each.store_as,
-        "timeout_seconds": None if each.timeout_ms is None else each.timeout_ms / 1000,
+        "timeout_seconds": seconds(each.timeout_ms),
         "escalation_handler": each.escalation_handler,
         "waiting_since": instant(each.since_ms),
         "deadline": instant(each.deadline_ms),
