@@ -79,8 +79,8 @@ def context_of(order: Order) -> HandlerContext:
     return HandlerContext(
         key=order.key,
         attempt=order.attempt,
-        data=None if order.data is None else _decode(order.data),
-        config=None if order.config is None else _decode(order.config),
+        data=_decode(order.data),
+        config=_decode(order.config),
         instance_id=order.instance,
         tenant=order.tenant,
         node=order.node,

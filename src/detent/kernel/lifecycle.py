@@ -6,7 +6,7 @@ state: every change goes through `check_move` or `check_effect`.
 
 from __future__ import annotations
 
-from detent.model.errors import invariant
+from detent.model.errors import InvariantViolation
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
@@ -48,9 +48,11 @@ def check_move(source: str, target: str) -> None:
 
     What a caller asks for is refused before anything changes; this catches the engine itself.
     """
-    invariant(target in INSTANCE[source], f"an instance has no move from {source} to {target}")
+    if target not in INSTANCE[source]:
+        raise InvariantViolation(f"an instance has no move from {source} to {target}")
 
 
 def check_effect(source: str, target: str) -> None:
     """Fail unless the ledger has that move."""
-    invariant(target in EFFECT[source], f"the ledger has no move from {source} to {target}")
+    if target not in EFFECT[source]:
+        raise InvariantViolation(f"the ledger has no move from {source} to {target}")

@@ -49,8 +49,8 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     marked: bool = False
     doubt: str = "repeatable"
     timeout_ms: int | None = None
-    data: Raw | None = None
-    config: Raw | None = None
+    data: Raw = Raw(b"null")  # what of the context a handler that takes it may see
+    config: Raw = Raw(b"null")
     dry_run: bool = False
     resource: str = ""  # resource_key of the resource it was assigned
     ticket: str = ""  # under which the gate granted it: whoever calls says that it has begun

@@ -2,7 +2,7 @@
 
 In one process `Submit` and `Decided` are handed over as they are; between processes they travel as
 MessagePack. An order holds users' JSON verbatim (`Raw`), which MessagePack would take for its own,
-so on the wire an order is a row of its fields with that JSON as plain bytes.
+so the orders of a turn travel as JSON within it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from detent.model.decision import Birth, Order, Verdict
 
@@ -82,12 +82,8 @@ class Decided(Struct, frozen=True):
     counts: dict[str, int] = field(default_factory=dict)
 
 
-_JSON = ("request", "data", "config")
-_PLAIN = tuple(name for name in Order.__struct_fields__ if name not in _JSON)
-
-
 class _Wire(Struct, array_like=True):
-    orders: list[tuple[list[Any], bytes, bytes | None, bytes | None]]
+    orders: bytes
     marked: list[tuple[str, int]]
     lost: list[str]
     recalled: list[str]
@@ -103,6 +99,8 @@ class _Wire(Struct, array_like=True):
 _pack = msgspec.msgpack.Encoder().encode
 _unpack_submit = msgspec.msgpack.Decoder(Submit).decode
 _unpack_wire = msgspec.msgpack.Decoder(_Wire).decode
+_encode_orders = msgspec.json.Encoder().encode
+_decode_orders = msgspec.json.Decoder(list[Order]).decode
 
 
 def encode_submit(batch: Submit) -> bytes:
@@ -118,8 +116,7 @@ def decode_submit(body: bytes) -> Submit:
 def encode_decided(decided: Decided) -> bytes:
     """The turn's results as they travel to another process."""
     d = decided
-    orders = [_row_of(order) for order in d.orders]
-    lists = (orders, d.marked, d.lost, d.recalled, d.acks, d.moved, d.taken)
+    lists = (_encode_orders(d.orders), d.marked, d.lost, d.recalled, d.acks, d.moved, d.taken)
     return _pack(_Wire(*lists, d.held, d.lease_until_ms, d.work, d.counts))
 
 
@@ -127,7 +124,7 @@ def decode_decided(body: bytes) -> Decided:
     """Read a turn's results that came from a writer in another process."""
     wire = _unpack_wire(body)
     return Decided(
-        orders=[_order_of(*row) for row in wire.orders],
+        orders=_decode_orders(wire.orders),
         marked=wire.marked,
         lost=wire.lost,
         recalled=wire.recalled,
@@ -138,23 +135,4 @@ def decode_decided(body: bytes) -> Decided:
         lease_until_ms=wire.lease_until_ms,
         work=wire.work,
         counts=wire.counts,
-    )
-
-
-def _row_of(order: Order) -> tuple[list[Any], bytes, bytes | None, bytes | None]:
-    data, config = order.data, order.config
-    return (
-        [getattr(order, name) for name in _PLAIN],
-        bytes(order.request),
-        None if data is None else bytes(data),
-        None if config is None else bytes(config),
-    )
-
-
-def _order_of(plain: list[Any], request: bytes, data: bytes | None, config: bytes | None) -> Order:
-    return Order(
-        request=Raw(request),
-        data=None if data is None else Raw(data),
-        config=None if config is None else Raw(config),
-        **dict(zip(_PLAIN, plain, strict=True)),
     )

@@ -65,8 +65,7 @@ def decided_frames(decided: Decided, limit: int = FRAME_BYTES) -> Iterator[bytes
     first = size = 0
     orders = decided.orders
     for index, order in enumerate(orders):
-        size += memoryview(order.request).nbytes
-        size += 0 if order.data is None else memoryview(order.data).nbytes
+        size += memoryview(order.request).nbytes + memoryview(order.data).nbytes
         if size >= limit:
             piece = Decided(
                 orders=orders[first : index + 1],

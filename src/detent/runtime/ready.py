@@ -106,8 +106,10 @@ class ReadyQueue:
         used = [shares for shares in self._shares if shares.tenants]
         if not used:
             return []
-        if len(entries) <= limit and len(used) == 1 and len(used[0].tenants) == 1:
-            return self._pick_all(used[0])
+        if len(used) == 1 and len(used[0].tenants) == 1:
+            if len(entries) <= limit:
+                return self._pick_all(used[0])
+            return self._pick_only(used[0], limit)
         picked: list[Ready] = []
         while len(picked) < limit:
             shares = self._next_shares()
@@ -173,6 +175,25 @@ class ReadyQueue:
             if entry is not None and entry.tick == key[1] and entry.round == key[0]:
                 del self._entries[entry.id]
                 picked.append(entry)
+        return picked
+
+    def _pick_only(self, shares: Shares, limit: int) -> list[Ready]:
+        """The next ones of the only tenant and priority there is."""
+        share = shares.next()
+        heap, entries = share.heap, self._entries
+        picked: list[Ready] = []
+        while heap and len(picked) < limit:
+            round_, tick, instance = heappop(heap)
+            entry = entries.get(instance)
+            if entry is not None and entry.tick == tick and entry.round == round_:
+                del entries[instance]
+                entry.share = share
+                picked.append(entry)
+        if picked:
+            shares.charge_only(share, len(picked))
+            self._slot += len(picked)
+        if not heap:
+            shares.leave(share)
         return picked
 
     def _next_shares(self) -> Shares | None:

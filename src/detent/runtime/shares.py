@@ -78,6 +78,14 @@ class Shares:
             share.placed = self._round + 1
             heapreplace(self._order, (share.placed, -share.came, share.tenant))
 
+    def charge_only(self, share: Share, places: int) -> None:
+        """The only tenant with work was given places: the same as charging it for each."""
+        share.served += places
+        self._round = (share.served - 1) // TENANT_QUANTUM
+        if share.placed != share.served // TENANT_QUANTUM:
+            share.placed = share.served // TENANT_QUANTUM
+            heapreplace(self._order, (share.placed, -share.came, share.tenant))
+
     def leave(self, share: Share) -> None:
         """A tenant has no more work."""
         del self.tenants[share.tenant]

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detent.model.limits import TENANT_QUANTUM
+from detent.runtime.dues import DueStretch
 from detent.runtime.ready import LOWER_SLOT, ReadyQueue
+from detent.runtime.shares import Shares
 
 TENANTS = ("acme", "beta", "cyan", "dodo")
 
@@ -43,6 +45,45 @@ def test_a_tenant_keeps_its_own_order_and_gives_no_place_to_another_priority():
     picked = [entry.id for entry in queue.pick(10)]
     assert picked[0] == "a3"
     assert picked.index("b1") < picked.index("b2")
+
+
+@given(
+    before=st.integers(0, 3 * TENANT_QUANTUM),
+    places=st.integers(1, 3 * TENANT_QUANTUM),
+    back=st.integers(0, 2 * TENANT_QUANTUM),
+)
+def test_charging_the_only_tenant_at_once_is_the_same_as_place_by_place(before, places, back):
+    """Whatever came before, and however many places of them are given back afterwards."""
+    stands = []
+    for at_once in (True, False):
+        shares = Shares()
+        share = shares.of("acme")
+        for _ in range(before):
+            shares.charge(share)
+        if at_once:
+            shares.charge_only(share, places)
+        else:
+            for _ in range(places):
+                shares.charge(share)
+        after = (share.served, share.placed, shares._round, shares._order)
+        shares.give_back([share] * min(back, places))
+        other = shares.of("beta")
+        stands.append((after, share.placed, other.served, shares.next().tenant))
+    assert stands[0] == stands[1]
+
+
+def test_more_than_a_turn_takes_of_one_tenant_is_picked_in_its_order_with_nothing_lost():
+    queue = ReadyQueue()
+    fill(queue, "acme", 1_000)
+    queue.wake("acme-0000-000007", 0, DueStretch("acme", 1, 0))  # its older key is outdated
+    queue.drop("acme-0000-000003")
+    picked = queue.pick(400)
+    queue.restore(picked[100:])
+    picked = picked[:100] + queue.pick(400) + queue.pick(400) + queue.pick(400)
+    expected = [f"acme-0000-{number:06}" for number in range(1_000) if number not in (3, 7)]
+    assert [entry.id for entry in picked] == ["acme-0000-000007", *expected]
+    assert not queue
+    assert len(queue) == 0
 
 
 @pytest.mark.parametrize("decided", [1, 3, 7, 20])

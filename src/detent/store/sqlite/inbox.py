@@ -6,6 +6,7 @@ in the way of another. Whose an arrival is says the row of its instance.
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -114,7 +115,7 @@ def arrivals(connection: apsw.Connection, here: str, limit: int, after: str) -> 
         for tenant in served:
             rows = found[tenant]
             more = rows_of(connection, sql, (tenant, rows[-1].n if rows else 0, share))
-            rows += map(Arrival._make, more)
+            rows += starmap(Arrival, more)
             left -= len(more)
             if len(more) == share:
                 hungry.append(tenant)

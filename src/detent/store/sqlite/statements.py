@@ -90,15 +90,14 @@ class ManyRows:
 
     def __init__(self, before: str, row: str, after: str = "") -> None:
         self._width = row.count("?")
-        self._texts: list[tuple[int, str]] = []
-        size = ROWS_AT_ONCE
-        while size:
-            self._texts.append((size, f"{before} {', '.join([row] * size)} {after}"))
-            size //= 2
+        sizes = (1 << bits for bits in range(ROWS_AT_ONCE.bit_length()))
+        self._texts = [f"{before} {', '.join([row] * size)} {after}" for size in sizes]
 
     def run(self, connection: apsw.Connection, flat: list[Any]) -> int:
         """Execute over the rows laid end to end in `flat`; the number of rows changed."""
         changed = 0
+        if not flat:
+            return changed
         for text, values in self._parts(flat):
             connection.execute(text, values)
             changed += connection.changes()
@@ -113,11 +112,11 @@ class ManyRows:
 
     def _parts(self, flat: list[Any]) -> Iterator[tuple[str, list[Any]]]:
         at, left = 0, len(flat) // self._width
-        for size, text in self._texts:
-            while left >= size:
-                end = at + size * self._width
-                yield text, flat[at:end]
-                at, left = end, left - size
+        while left:
+            bits = min(left, ROWS_AT_ONCE).bit_length() - 1  # of the largest power of two in it
+            end = at + (self._width << bits)
+            yield self._texts[bits], flat[at:end]
+            at, left = end, left - (1 << bits)
 
 
 class ManyKeys:
