@@ -45,7 +45,7 @@ class AsyncPerformer:
 
     def perform(self, order: Order, dispatch: int) -> Coroutine[Any, Any, bytes | None]:
         """The outcome of one call; None when it was not made and is to begin anew."""
-        if self._open is None or not refers(order.request):
+        if self._open is None or order.plain or not refers(order.request):
             return self._perform(order, order, dispatch)
         return self._perform_opened(self._open, order, dispatch)
 
@@ -110,7 +110,7 @@ class PlainPerformer:
     def perform(self, order: Order, dispatch: int) -> bytes | None:
         """The outcome of one call; None when it was not made and is to begin anew."""
         opener = self._open
-        if opener is None or not refers(order.request):
+        if opener is None or order.plain or not refers(order.request):
             return self._perform(order, order, dispatch)
         try:
             try:

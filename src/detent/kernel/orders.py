@@ -36,6 +36,8 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         dry_run=snapshot.dry_run,
         resource=effect.resource,
     )
+    if effect.kind != "call":  # what a policy or an escalation is told holds data of others
+        order = replace(order, plain=True)
     if effect.ticket:
         order = replace(order, ticket=f"{snapshot.id}:{effect.ticket}")
     return _with_context(order, snapshot, program) if effect.ctx else order

@@ -77,6 +77,7 @@ CODES: dict[str, str] = {
     "credential.exists": "A credential of that id is there already; ids are the same for all.",
     "credential.invalid": "A field of the credential is missing, wrong or out of range.",
     "credential.unusable": "A step names a credential that is missing, disabled or expired.",
+    "credential.foreign": "What came from outside would be a reference to a credential.",
     "credential.refresh": "The provider did not give a new token for a credential.",
     "api_key.not_found": "There is no such API key.",
     "api_key.invalid": "A field of the API key is wrong or out of range.",

@@ -188,3 +188,33 @@ def test_an_event_is_one_whoever_performs_it_and_however_often(tmp_path):
         outputs = [Seen(engine, parent).outputs["emit"] for parent in parents]
     assert len({output["instance_id"] for output in outputs}) == 1
     assert [output["deduped"] for output in outputs].count(False) == 1
+
+
+@pytest.mark.parametrize(
+    "brought",
+    ["credentials://mail", "Bearer credentials://mail", {"deep": ["credentials://mail/field"]}],
+)
+def test_what_data_brings_is_never_a_reference_to_a_credential(engine, brought):
+    give(engine)
+    sequence = detent.sequence(
+        "s", detent.step("a", echo, params={"key": 1, "note": "{{ data.note }}"})
+    )
+    instance = engine.start(sequence, {"note": brought})
+    engine.run_until_idle()
+    seen = Seen(engine, instance)
+    assert (seen.state, seen.error["code"]) == ("failed", "credential.foreign")
+    assert seen.error["message"].startswith("params.note")
+    assert engine.inspect.effects(instance) == []  # nothing was called
+    assert engine.replay(instance).identical
+
+
+def test_data_may_fill_in_a_reference_that_the_definition_writes(engine):
+    give(engine)
+    params = {"key": "credentials://{{ data.which }}", "note": "see {{ data.note }}"}
+    sequence = detent.sequence("s", detent.step("a", echo, params=params))
+    given = {"which": "mail", "note": "credentials://mail"}
+    instance = engine.start(sequence, given)
+    engine.run_until_idle()
+    seen = Seen(engine, instance)
+    assert seen.state == "completed"
+    assert seen.outputs["a"]["note"] == "see credentials://mail"  # text like any other

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from detent.kernel import ledger
+from detent.kernel import ledger, references
 from detent.kernel.blocks import passage
 from detent.kernel.blocks.result import give_up
 from detent.kernel.bounds import too_large
@@ -16,10 +16,11 @@ from detent.model.snapshot import Frame
 
 
 class Order(NamedTuple):
-    """Whom a step calls, and with what."""
+    """Whom a step calls, and with what; `params` are those that the request was made of."""
 
     handler: str
     request: bytes
+    params: Any
     resource: str
     pause_ms: int = 0
 
@@ -29,6 +30,10 @@ def plan(run: Run, node: Node, frame: Frame, path: str, order: Order) -> int:
     size, block = len(order.request), node.block
     if size > limits.PAYLOAD_BYTES:
         return give_up(run, node, path, too_large(path, size, limits.PAYLOAD_BYTES))
+    if references.MARK in order.request:
+        refused = references.foreign(block.params, order.params)
+        if refused is not None:
+            return give_up(run, node, path, refused)
     planned = ledger.Plan(
         path,
         node.key,

@@ -352,7 +352,7 @@ def _do(run: Run, node: Node, frame: Frame, path: str, pause_ms: int) -> int:
         result = move(run, params)
         if not isinstance(result, Called):
             return _moved(run, node, frame, path, result)
-        order = own_call.Order(handler, encode(result.request), resource)
+        order = own_call.Order(handler, encode(result.request), params, resource)
         return own_call.plan(run, node, frame, path, order)
     if run.snapshot.dry_run and worker.spec(run, node).worker:
         would = {"dry_run": True, "handler": block.handler, "would": params}
@@ -362,7 +362,7 @@ def _do(run: Run, node: Node, frame: Frame, path: str, pause_ms: int) -> int:
         request = encode(params)
         if node.params is None or node.params.constant:  # type: ignore[union-attr]
             node.table = request  # constant params are encoded once per program
-    order = own_call.Order(handler, request, resource, pause_ms)
+    order = own_call.Order(handler, request, params, resource, pause_ms)
     return own_call.plan(run, node, frame, path, order)
 
 
