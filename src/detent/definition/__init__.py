@@ -24,6 +24,16 @@ from detent.definition.build_flow import (
     try_catch,
     variant,
 )
+from detent.definition.build_plan import (
+    branch,
+    end,
+    exit_when,
+    explicit,
+    linear,
+    plan,
+    send_email,
+    send_voice,
+)
 from detent.definition.canonical import load
 from detent.definition.diff import Change, diff
 from detent.definition.faults import FAULTS, FaultClass, status_of
@@ -41,16 +51,22 @@ __all__ = [
     "Change",
     "FaultClass",
     "a_b_split",
+    "branch",
     "check_blocks",
     "diff",
+    "end",
+    "exit_when",
+    "explicit",
     "for_each",
     "goto",
     "graph",
+    "linear",
     "load",
     "loop",
     "normalize",
     "parallel",
     "parse",
+    "plan",
     "race",
     "read",
     "retry",
@@ -59,6 +75,8 @@ __all__ = [
     "saga",
     "saga_step",
     "scope",
+    "send_email",
+    "send_voice",
     "sequence",
     "status_of",
     "step",

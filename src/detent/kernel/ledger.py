@@ -81,6 +81,7 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         deadline=None if worker else deadline_of(run, timeout_ms),
         timeout_ms=timeout_ms,
         ctx=spec.ctx,
+        clock=run.clock() if spec.ctx and run.program.is_plan else None,
         resource=plan.resource,
         worker=worker,
         queue=plan.queue if worker else "",

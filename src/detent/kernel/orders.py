@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from detent.kernel.plan_context import context_of
 from detent.kernel.program import Program
 from detent.model.decision import Order
 from detent.model.definition import ContextAccess, Fields, Step
@@ -42,7 +43,14 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         dry_run=snapshot.dry_run,
         resource=effect.resource,
         ticket=f"{snapshot.id}:{effect.ticket}" if effect.ticket else "",
+        seen=_seen(snapshot, effect, program),
     )
+
+
+def _seen(snapshot: Snapshot, effect: OpenEffect, program: Program | None) -> Any:
+    if effect.clock is None or program is None:
+        return None
+    return context_of(snapshot, program.definition, effect.clock)
 
 
 def access_of(program: Program | None, block: str) -> ContextAccess | None:

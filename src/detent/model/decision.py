@@ -53,6 +53,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dry_run: bool = False
     resource: str = ""  # resource_key of the resource it was assigned
     ticket: str = ""  # under which the gate granted it: whoever calls says that it has begun
+    seen: Any = None  # of a plan's step: run, contact, events and clock
 
 
 class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
