@@ -14,7 +14,7 @@ from detent.definition.places import below, did_you_mean, item, quoted
 from detent.definition.shapes.fields import members
 from detent.definition.shapes.plan import CALENDAR, EMAIL, PLAN, UNITS_MS, VOICE
 from detent.definition.walk import Walk
-from detent.definition.ways import Edges, check_ways
+from detent.definition.ways import Edges, check_ways, spread
 from detent.model.plan import DEFAULT, GRAPH, ROOTS, SENDS
 
 Move = dict[str, Any]
@@ -148,6 +148,16 @@ def _check_ways(walk: Walk, moves: list[tuple[str, Move]], steps: list[Standing]
     places = {step.key: step.at for step in steps}
     twice = [step.key for step in steps if step.key not in walk.steps]
     check_ways(walk, [steps[0].key, *twice], edges, [*ends, *lost], places.__getitem__)
+    _check_branches(walk, edges, {step.key: step.at for step in steps if step.type == "branch"})
+
+
+def _check_branches(walk: Walk, edges: Edges, branches: dict[str, str]) -> None:
+    """Note a branch that leads back to itself by branches alone: no time passes on that way."""
+    only = {key: [to for to in edges[key] if to in branches] for key in branches}
+    for key, place in branches.items():
+        if any(key in spread([to], only) for to in only[key]):
+            message = f"{quoted(key)} leads back to itself by branches alone; put a wait between"
+            walk.fault(place, "definition.cycle", message)
 
 
 def _wire(plan: dict[str, Any], moves: list[Move]) -> dict[str, Any]:

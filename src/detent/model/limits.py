@@ -57,6 +57,9 @@ DEAD_LETTERS_GROUPED = 10_000  # the newest
 AUDIT_SHOWN = 100  # journal entries in an instance's context, the newest
 SESSION_CHARS = 512
 KEY_CHARS = 512
+CONTACT_CHARS = 240  # of the id of a contact
+RUNS_LISTED = 500  # runs of plans in one page
+PREVIEW_STEPS = 1_000  # of a plan that is only tried out
 LABELS = 32  # texts of the metadata that lists can be filtered by
 DURATION_MS = 100 * 366 * 86_400_000
 

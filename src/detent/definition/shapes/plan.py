@@ -34,12 +34,11 @@ CALENDAR: Final = ("business_day", "timezone", "holidays", "country")
 RESERVED: Final = ("any", DEFAULT)
 """Words of conditions, which no step can have for its id."""
 
+_OWN = ("type", "id", "handler", "params", "queue_name", "fallback_handler")
 _name = words()
 _named = named(NAME_CHARS)
-OPTIONS = tuple(
-    field for field in STEP.fields if field.name not in ("type", "id", "handler", "params")
-)
-"""What every step that calls a handler can be told."""
+OPTIONS = tuple(field for field in STEP.fields if field.name not in _OWN)
+"""What a step that sends can be told; who sends is never chosen in a plan."""
 
 _TRACKING = Shape(
     "tracking", (Field("opens", flag, default=False), Field("clicks", flag, default=False))
