@@ -39,7 +39,8 @@ def check_ways(
         message = (
             f"from {shown}{more} no way leads to the end of the graph; give one node a way out"
         )
-        walk.fault(place(stuck[0]), "definition.cycle", message)
+        round_again = next(name for name in stuck if name in spread(edges[name], edges))
+        walk.fault(place(round_again), "definition.cycle", message)
 
 
 def spread(starts: list[str], edges: Edges) -> dict[str, bool]:
