@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from detent.client.client import AsyncClient, Client
     from detent.definition import (
         a_b_split,
+        branch,
+        end,
+        exit_when,
+        explicit,
         for_each,
         goto,
         graph,
+        linear,
         loop,
         normalize,
         parallel,
         parse,
+        plan,
         race,
         retry,
         route,
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
         saga,
         saga_step,
         scope,
+        send_email,
+        send_voice,
         sequence,
         step,
         sub_sequence,
@@ -65,8 +73,9 @@ _HOMES = {
     "detent.bootstrap.engine": "Engine",
     "detent.client.client": "AsyncClient Client",
     "detent.definition": (
-        "a_b_split for_each goto graph loop normalize parallel parse race retry route router "
-        "saga saga_step scope sequence step sub_sequence try_catch variant wait"
+        "a_b_split branch end exit_when explicit for_each goto graph linear loop normalize "
+        "parallel parse plan race retry route router saga saga_step scope send_email send_voice "
+        "sequence step sub_sequence try_catch variant wait"
     ),
     "detent.handlers": (
         "Applied Failed HandlerContext NotApplied Retry allow defer fail handler pause policy skip"
@@ -100,17 +109,23 @@ __all__ = [
     "__version__",
     "a_b_split",
     "allow",
+    "branch",
     "defer",
+    "end",
+    "exit_when",
+    "explicit",
     "fail",
     "for_each",
     "goto",
     "graph",
     "handler",
+    "linear",
     "loop",
     "normalize",
     "parallel",
     "parse",
     "pause",
+    "plan",
     "policy",
     "race",
     "retry",
@@ -119,6 +134,8 @@ __all__ = [
     "saga",
     "saga_step",
     "scope",
+    "send_email",
+    "send_voice",
     "sequence",
     "skip",
     "step",

@@ -238,7 +238,8 @@ def test_the_events_and_deliveries_of_an_earlier_release_are_listed_after_the_up
     connection.execute(
         """DROP TABLE event; DROP TABLE delivery; DROP INDEX instance_own_tenant;
         DROP INDEX work_push; ALTER TABLE work_item DROP COLUMN pushes;
-        ALTER TABLE work_item DROP COLUMN push_ms; PRAGMA user_version = 10"""
+        ALTER TABLE work_item DROP COLUMN push_ms; ALTER TABLE work_item DROP COLUMN ticket;
+        PRAGMA user_version = 10"""
     )
     connection.close()
     with virtual(path, webhook_post=post, **hooks) as engine:

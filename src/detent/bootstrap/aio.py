@@ -74,6 +74,11 @@ class AsyncEngine:
         return AsyncVerbs(self._engine.breakers)
 
     @property
+    def plans(self) -> AsyncVerbs:
+        """`await engine.aio.plans.execute(...)` and the other verbs of `engine.plans`."""
+        return AsyncVerbs(self._engine.plans)
+
+    @property
     def crons(self) -> AsyncVerbs:
         """`await engine.aio.crons.create(...)` and the other verbs of `engine.crons`."""
         return AsyncVerbs(self._engine.crons)

@@ -21,6 +21,7 @@ from detent.bootstrap.crons import Crons
 from detent.bootstrap.events import Events
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
+from detent.bootstrap.plans import Plans, Starts
 from detent.bootstrap.settings import check, settings_of
 from detent.bootstrap.steering import Steering
 from detent.bootstrap.webhooks import Webhooks
@@ -97,6 +98,7 @@ class Engine:
         self.breakers = Breakers(door)
         self.crons = Crons(door, self, parts.keep, self._policies)
         self.events = Events(door, parts.ask)
+        self.plans = Plans(door, self, Starts(self._ready, parts.keep, parts.ask, self._policies))
         self.webhooks = Webhooks(parts)
         self.work = Work(parts)
         self.aio = AsyncEngine(self)

@@ -7,7 +7,13 @@ package alone. Nothing here reads a clock. What the functions return is recorded
 
 from __future__ import annotations
 
-from detent.calendar.business import business_instant, holidays_of, is_business_day, jittered
+from detent.calendar.business import (
+    business_instant,
+    holidays_of,
+    is_business_day,
+    jittered,
+    next_local_time,
+)
 from detent.calendar.countries import country_dates
 from detent.calendar.cron import Cron
 from detent.calendar.cron_text import parse_cron
@@ -31,6 +37,7 @@ __all__ = [
     "jittered",
     "last_closing",
     "local_of",
+    "next_local_time",
     "next_opening",
     "parse_cron",
     "tzdata_version",

@@ -37,6 +37,27 @@ def business_instant(
                     return instant
 
 
+def next_local_time(
+    ms: int,
+    zone: str,
+    time_of_day: str,
+    holidays: frozenset[str] | None,
+    policies: tuple[Gap, Fold] = ("next", "first"),
+) -> int:
+    """Return the first instant not before another at which the wall clock shows a time of day.
+
+    With holidays given only business days count.
+    """
+    at = time.fromisoformat(time_of_day)
+    closed = None if holidays is None else holiday_ordinals(holidays)
+    local = datetime.combine(local_of(ms, zone).date(), at)
+    while True:
+        instant = instant_of(local, zone, *policies)
+        if instant >= ms and (closed is None or _is_business(local_of(instant, zone), closed)):
+            return instant
+        local = _next_day(local)
+
+
 def jittered(ms: int, offset_ms: int, zone: str, holidays: frozenset[str] | None = None) -> int:
     """Move an instant by an offset; with holidays given it stays within its own local date.
 

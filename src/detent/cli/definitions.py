@@ -37,6 +37,7 @@ class Checked(Struct, kw_only=True):
     name: str = ""
     version: int | None = None
     hash: str = ""
+    face: str = ""
     faults: list[Fault] = []
     warnings: list[str] = []
 
@@ -61,11 +62,11 @@ def definition() -> None:
 @pass_invocation
 def validate(options: Invocation, files: tuple[str, ...], handlers: tuple[str, ...]) -> int:
     """Check definition files and list every fault at once; exit code 1 if there is one."""
-    known = _known(handlers)
-    found = [each for file in files for each in _check(file, known)]
+    known = known_handlers(handlers)
+    found = [each for file in files for each in check_file(file, known)]
     valid = all(each.valid for each in found)
-    shown = {"valid": valid, "definitions": [_listed(each) for each in found]}
-    options.emit(shown, lambda screen: _show_checks(screen, found))
+    shown = {"valid": valid, "definitions": listed_checks(found)}
+    options.emit(shown, lambda screen: show_checks(screen, found))
     return exits.OK if valid else exits.NO
 
 
@@ -165,7 +166,8 @@ def list_(options: Invocation, namespace: str | None, limit: int) -> None:
     options.emit({"definitions": rows}, lambda screen: screen.table(table))
 
 
-def _known(handlers: tuple[str, ...]) -> frozenset[str]:
+def known_handlers(handlers: tuple[str, ...]) -> frozenset[str]:
+    """The handlers of these modules and of the kernel; all that can be, where none is named."""
     if not handlers:
         return _Everything()
     registry = Registry()
@@ -174,7 +176,8 @@ def _known(handlers: tuple[str, ...]) -> frozenset[str]:
     return frozenset([*registry.specs(), *MOVES])
 
 
-def _check(file: str, known: frozenset[str]) -> list[Checked]:
+def check_file(file: str, known: frozenset[str]) -> list[Checked]:
+    """What is found in the definitions of a file."""
     try:
         found = load_definitions(file)
         raw = read_raw(file)
@@ -190,19 +193,27 @@ def _check(file: str, known: frozenset[str]) -> list[Checked]:
             name=each.name,
             version=each.version,
             hash=each.hash,
+            face=each.body.face,
             warnings=[*(unknown_fields(raw) if raw is not None else ()), *warnings(each, known)],
         )
         for each in found
     ]
 
 
+def listed_checks(found: list[Checked]) -> list[dict[str, Any]]:
+    """What was found, as data."""
+    return [_listed(each) for each in found]
+
+
 def _listed(checked: Checked) -> dict[str, Any]:
     shown: dict[str, Any] = to_builtins(checked)
+    del shown["face"]
     shown["faults"] = [fault._asdict() for fault in checked.faults]
     return shown
 
 
-def _show_checks(screen: Screen, found: list[Checked]) -> None:
+def show_checks(screen: Screen, found: list[Checked]) -> None:
+    """Print what was found, file by file."""
     for each in found:
         if each.valid:
             about = f"{each.name} version {each.version}  {each.hash[:12]}"

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": ("serving", "serve_command", "Serve the REST API on a store."),
     "worker": ("working", "worker", "Run handlers as an external worker of a server."),
     "definition": ("definitions", "definition", "Check, compare, store and show definitions."),
+    "plan": ("plans", "plan", "Check plans, and see them before they run."),
     "instance": ("instances", "instance", "Look at instances, and steer them."),
     "effect": ("effects", "effect", "Effects in doubt, and what a person decides."),
     "limit": ("limits", "limit", "Set how often something may be done."),

@@ -17,6 +17,7 @@ from detent.definition.options import (
     RetryOptions,
     SequenceOptions,
     StepOptions,
+    WaitOptions,
     refuse_unknown,
 )
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _BACKOFF_MS = 1_000
 _BACKOFF_MAX_MS = 60_000
+_UNITS_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
+_CALENDAR = ("business_day", "timezone", "holidays", "country")
 
 
 def sequence(name: str, /, *blocks: Block, **options: Unpack[SequenceOptions]) -> Definition:
@@ -81,10 +84,37 @@ def wait(
     duration: Duration | None = None,
     signal: str | None = None,
     store_as: str | None = None,
+    **options: Unpack[WaitOptions],
 ) -> Block:
-    """Make a wait for a duration, for a signal, or for the first of both."""
-    block = {"type": "wait", "id": block_id, "signal": signal, "store_as": store_as}
-    return {**block, "duration": to_duration(duration)}
+    """Make a wait for a duration, for a signal, or for the first of both.
+
+    `days`, `hours`, `minutes` and `seconds` add up to a duration; `until` (a local time) and
+    `business_day` say to which moment it goes on when that is over.
+    """
+    refuse_unknown("wait", options, WaitOptions)
+    block: Block = {"type": "wait", "id": block_id, "signal": signal, "store_as": store_as}
+    block["until"] = _until(options)
+    return {**block, "duration": _total(to_duration(duration), options)}
+
+
+def _until(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    until = {name: options[name] for name in _CALENDAR if options.get(name) is not None}
+    moment = options.get("until")
+    if isinstance(moment, Mapping):
+        return {**moment, **until}
+    return {"time": moment, **until} if moment is not None else until or None
+
+
+def _total(duration: Any, options: Mapping[str, Any]) -> Any:
+    """The sum of what was given; what is no number stays as it is, for `normalize` to name."""
+    given = [(options[name], unit) for name, unit in _UNITS_MS.items() if name in options]
+    for count, _ in given:
+        if type(count) is not int and type(count) is not float:
+            return count
+    if not given:
+        return duration
+    whole = sum(round(count * unit) for count, unit in given)
+    return whole if duration is None else duration + whole
 
 
 def handler_name(handler: Any) -> Any:

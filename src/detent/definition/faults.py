@@ -51,6 +51,10 @@ FAULTS: dict[str, FaultClass] = {
     "definition.goto": FaultClass(400, "A goto stands outside a graph or has no such target."),
     "definition.unreachable": FaultClass(400, "No way leads from the start to a node."),
     "definition.cycle": FaultClass(400, "Nodes lead round with no way out."),
+    # plans
+    "definition.default": FaultClass(400, "A branch has no default, or one that is not its last."),
+    "definition.step": FaultClass(400, "A condition asks about a step that the plan lacks."),
+    "definition.face": FaultClass(400, "What only plans have is elsewhere, or a plan has more."),
     # the engine
     "definition.unsupported": FaultClass(
         400, "The option or handler is known, but nothing performs it."

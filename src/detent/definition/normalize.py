@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from detent.definition.canonical import seal
 from detent.definition.plain import plain
+from detent.definition.plans import compiled, is_plan
 from detent.definition.shapes import BLOCKS
 from detent.definition.shapes.fields import members
 from detent.definition.shapes.sequence import SEQUENCE
 from detent.definition.walk import Walk
+from detent.model.plan import ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,5 +31,12 @@ def examine(raw: Mapping[str, Any], *, lint: bool = False) -> tuple[Walk, Any]:
     walk = Walk(BLOCKS, lint=lint)
     body = plain(raw, walk.faults)
     walk.clean = not walk.faults
-    walk.strict = type(body) is dict and body.get("mode") == "strict"
+    if type(body) is not dict:
+        return walk, members(walk, "", body, SEQUENCE)
+    if is_plan(body):
+        made = compiled(walk, body)
+        return walk, None if walk.faults else examine(made)[1]
+    walk.strict = body.get("mode") == "strict"
+    if body.get("face") == "plan":
+        walk.face, walk.roots = "plan", ROOTS
     return walk, members(walk, "", body, SEQUENCE)

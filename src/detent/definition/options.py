@@ -60,6 +60,20 @@ class RetryOptions(TypedDict, total=False):
     non_retryable_codes: Sequence[str]
 
 
+class WaitOptions(TypedDict, total=False):
+    """What `wait` takes beside a duration and a signal."""
+
+    days: float
+    hours: float
+    minutes: float
+    seconds: float
+    until: str | Mapping[str, Any]
+    business_day: bool
+    timezone: str
+    holidays: Sequence[str]
+    country: str
+
+
 class LoopOptions(TypedDict, total=False):
     """What `loop` takes beside condition and body; a plain number as interval is in seconds."""
 

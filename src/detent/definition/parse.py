@@ -52,7 +52,7 @@ def read(source: Source, *, format: Format | None = None) -> Mapping[str, Any]:
     chosen = chosen or ("json" if text.lstrip()[:1] in ("{", "[") else "yaml")
     raw = _READERS[chosen](text)
     if not isinstance(raw, dict):
-        message = f"expected an object with name, version and blocks, found {found(raw)}"
+        message = f"expected an object with name, version and blocks or steps, found {found(raw)}"
         raise refuse("$", "definition.type", message)
     return raw
 

@@ -63,12 +63,15 @@ class Walk:
         "clean",
         "countries",
         "depth",
+        "face",
         "faults",
         "graphs",
         "handlers",
         "ids",
         "kinds",
         "lint",
+        "roots",
+        "steps",
         "strict",
         "unknown",
         "warnings",
@@ -78,6 +81,9 @@ class Walk:
         self.kinds = kinds
         self.lint = lint
         self.strict = False
+        self.face = "sequence"
+        self.roots: frozenset[str] = frozenset()  # what its scopes add to those of every definition
+        self.steps: tuple[str, ...] = ()  # of a plan, which its conditions may ask about
         self.clean = True  # no faulty value inside user data, so it can be handed to compilers
         self.faults = Faults()
         self.ids: dict[str, str] = {}

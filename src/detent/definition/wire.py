@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import NODEFAULT, Struct, structs
 
 from detent.model import definition as model
+from detent.model.plan import Until
 
 if TYPE_CHECKING:
     from detent.model.definition import Definition
@@ -25,9 +26,10 @@ _ALWAYS: dict[type[Struct], tuple[str, ...]] = {
 
 # Members that the contract does not know are left out at their defaults, whatever these are.
 _OURS: dict[type[Struct], tuple[str, ...]] = {
-    model.Body: ("mode", "sticky"),
+    model.Body: ("mode", "sticky", "face"),
     model.Step: ("sticky",),
     model.Delay: ("gap", "fold"),
+    Until: ("business_day", "gap", "fold"),
     model.SendWindow: ("gap", "fold", "send_late_within"),
 }
 

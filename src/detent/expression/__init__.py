@@ -18,6 +18,7 @@ Choices where the contract leaves them open:
 
 from __future__ import annotations
 
+from detent.expression.asked import asked_steps
 from detent.expression.expression import Expression, compile_expression
 from detent.expression.filters import FILTERS
 from detent.expression.functions import FUNCTIONS
@@ -37,6 +38,7 @@ __all__ = [
     "Scope",
     "Template",
     "Trace",
+    "asked_steps",
     "compile_expression",
     "compile_template",
     "trace_template",

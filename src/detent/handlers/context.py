@@ -42,7 +42,8 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     `key` is the same each time this effect is tried again after doubt: hand it to a provider that
     de-duplicates. `node` is the place in the tree, `block` the id in the definition. `resource` is
     the `resource_key` that the step's pool assigned, or empty. `data` and `config` are copies of
-    this call's own: writing to them has no effect.
+    this call's own: writing to them has no effect. `plan` is what a step of a plan sees, an object
+    of `run`, `contact`, `events` and `clock`; None elsewhere.
     """
 
     key: str
@@ -55,6 +56,7 @@ class HandlerContext(Struct, frozen=True, kw_only=True):
     block: str = ""
     dry_run: bool = False
     resource: str = ""
+    plan: Any = None
     keeper: Keeper | None = None
 
     @property
@@ -87,5 +89,6 @@ def context_of(order: Order) -> HandlerContext:
         block=order.block,
         dry_run=order.dry_run,
         resource=order.resource,
+        plan=order.seen,
         keeper=KEEPER.get(),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from detent.kernel import ledger
 from detent.kernel.injecting import inject_command
-from detent.kernel.lifecycle_moves import cancel, go_on, pause, resume_instance
+from detent.kernel.lifecycle_moves import begin, cancel, go_on, pause, resume_instance
 from detent.kernel.migrate import migrate
 from detent.kernel.resume import resume_token
 from detent.kernel.retrying import renew, resume_from
@@ -14,6 +14,7 @@ from detent.kernel.run import Run
 from detent.kernel.slot import wake_up
 from detent.kernel.steering import reschedule, set_data, set_state
 from detent.kernel.survey import shown_state
+from detent.model import limits
 from detent.model.decision import Verdict
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
@@ -22,6 +23,7 @@ from detent.model.inputs import Commanded
 _NEEDS = {
     "pause": "only an instance that is scheduled, running or waiting can be paused",
     "resume": "only a paused instance can be resumed, or one whose pause is held",
+    "begin": "only an instance that has not started can begin",
     "cancel": "only an instance that has not ended and is not being cancelled can be cancelled",
 }
 _ACTIONS = ("happened", "failed", "skip", "again")
@@ -53,7 +55,9 @@ def _carry_out(run: Run, told: Commanded, index: int) -> dict[str, Any]:
         case "resume":
             done = resume_instance(run, "operator")
         case "cancel":
-            done = cancel(run, "operator")
+            done = cancel(run, "operator", _reason(args))
+        case "begin":
+            done = begin(run, args.get("at"))
         case "retry":
             renew(run)
             go_on(run, "retry", None)
@@ -66,6 +70,15 @@ def _carry_out(run: Run, told: Commanded, index: int) -> dict[str, Any]:
     if not done:
         raise _refusal(told.verb, snapshot.state)
     return {**result, "state": _standing(run)}
+
+
+def _reason(args: dict[str, Any]) -> str:
+    reason = args.get("reason") or ""
+    if type(reason) is not str or len(reason) > limits.MESSAGE_CHARS:
+        raise RequestError(
+            "request.invalid", f"reason must be text of at most {limits.MESSAGE_CHARS} characters"
+        )
+    return reason
 
 
 def _standing(run: Run) -> str:

@@ -232,7 +232,8 @@ class _Speaker:
         due = () if wait.due is None else (f"the clock at {self.at(wait.due)}",)
         match wait.kind:
             case "start":
-                return "it waits for its start time", due
+                enrolled = "it is enrolled and waits to be started"
+                return ("it waits for its start time" if due else enrolled), due
             case "later":
                 return "it was put off by a person", due
             case "delay":

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from detent.kernel import asking, breaking, calling, intercept, ledger, listening, slot
+from detent.kernel import asking, breaking, calling, intercept, ledger, listening, plans, slot
 from detent.kernel.blocks import correlator
 from detent.kernel.blocks.person import acceptable
 from detent.kernel.blocks.schedule import child_ended, child_retried
@@ -32,6 +32,7 @@ from detent.model.inputs import (
     EffectReconciled,
     EffectStranded,
     EventArrived,
+    EventIngested,
     EventsMatched,
     Forked,
     GateAnswered,
@@ -68,6 +69,8 @@ def take(run: Run, told: Input, index: int) -> None:
             _child_ended(run, told, index)
         case EventArrived() | WaitRegistered() | WaitLeft():
             correlator.take(run, told, index)
+        case EventIngested():
+            plans.ingest(run, told, index)
         case EventsMatched():
             _matched(run, told, index)
         case ChildRetried():
@@ -86,6 +89,9 @@ def _start(run: Run, told: Started, index: int) -> None:
         return
     run.note("run.created", "", {"in": 0})
     root = run.snapshot.root
+    if root is not None and told.hold:
+        run.wait(root, "", "start", None)
+        return
     if root is not None and told.at is not None and told.at > run.tick:
         run.wait(root, "", "start", told.at)
         return

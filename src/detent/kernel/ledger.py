@@ -82,6 +82,8 @@ def plan(run: Run, plan: Plan, frame: Frame | None) -> OpenEffect:
         ctx=spec.ctx,
         resource=plan.resource,
     )
+    if spec.ctx and run.program.is_plan:
+        effect.clock = run.clock()
     if plan.granted is not None:
         effect.granted, effect.ticket = plan.granted, plan.ticket
     snapshot.effects.append(effect)

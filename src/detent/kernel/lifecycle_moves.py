@@ -73,12 +73,30 @@ def put_off(run: Run, at: int) -> None:
     run.wait(root, "", "later", at)
 
 
-def cancel(run: Run, why: str) -> bool:
+def begin(run: Run, at: int | None) -> bool:
+    """Let an instance that was only enrolled start, now or at a tick; False when it has started."""
+    snapshot, root = run.snapshot, run.snapshot.root
+    waits = root is not None and root.wait is not None and root.wait.kind == "start"
+    if root is None or not waits or snapshot.state != "scheduled":
+        return False
+    if at is not None and at > run.tick:
+        run.wait(root, "", "start", at)
+        return True
+    root.wait = None
+    run.note("wait.completed", "", {"kind": "start"})
+    wake_up(run, "begin")
+    advance(run)
+    return True
+
+
+def cancel(run: Run, why: str, reason: str = "") -> bool:
     """Cancel; False when the instance has ended or is being cancelled already."""
     snapshot = run.snapshot
     if snapshot.state in TERMINAL or snapshot.cancel_requested:
         return False
-    run.note("run.cancel_requested", "", {"trigger": why})
+    detail = {"trigger": why, "reason": reason} if reason else {"trigger": why}
+    run.note("run.cancel_requested", "", detail)
+    snapshot.reason = reason
     cancel_instance(run, why)
     return True
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from detent.kernel.plan_context import context_of
 from detent.kernel.program import Program
 from detent.model.decision import Order
 from detent.model.definition import ContextAccess, Fields, Step
@@ -40,6 +41,8 @@ def order_of(snapshot: Snapshot, effect: OpenEffect, program: Program | None) ->
         order = replace(order, plain=True)
     if effect.ticket:
         order = replace(order, ticket=f"{snapshot.id}:{effect.ticket}")
+    if effect.clock is not None and program is not None:
+        order = replace(order, seen=context_of(snapshot, program.definition, effect.clock))
     return _with_context(order, snapshot, program) if effect.ctx else order
 
 

@@ -20,6 +20,7 @@ from detent.model.definition import Block, Definition
 from detent.model.errors import ExpressionError
 from detent.model.injection import Injected
 from detent.model.limits import EXTENSIONS_KEPT
+from detent.model.plan import Until
 
 ON_FAILURE = "on_failure"
 ON_CANCEL = "on_cancel"
@@ -82,6 +83,7 @@ class Program:
     __slots__ = (
         "cancel",
         "definition",
+        "exits",
         "extensions",
         "failure",
         "flat",
@@ -89,6 +91,7 @@ class Program:
         "injected",
         "input_schema",
         "interceptors",
+        "is_plan",
         "is_schedule",
         "main",
         "nodes",
@@ -110,6 +113,8 @@ class Program:
         self.is_schedule = bool(self.main) and self.main[0].kind == "schedule"
         self.failure = self._list(body.on_failure or (), f"{ON_FAILURE}/", "")
         self.cancel = self._list(body.on_cancel or (), f"{ON_CANCEL}/", "")
+        self.is_plan = body.face == "plan"
+        self.exits = [self._expression(exit.when) for exit in body.exits]
         self.input_schema = _validator(body.input_schema)
         self.sla = body.sla
         self.interceptors: dict[str, Any] = body.interceptors or {}
@@ -166,6 +171,9 @@ class Program:
             case model.Graph():
                 node.names = {name: index for index, name in enumerate(block.nodes)}
                 node.conditions = [self._expression(edge.when) for edge in block.transitions]
+            case model.Wait(until=Until() as until):
+                pinned = self.definition.body.calendars.get(until.country or "", ())
+                node.holidays = frozenset((*until.holidays, *pinned))
             case _:
                 pass
 

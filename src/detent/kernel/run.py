@@ -18,6 +18,7 @@ from msgspec import Struct
 from detent.expression import Scope
 from detent.kernel.failure import Failure
 from detent.kernel.lifecycle import check_move
+from detent.kernel.plan_context import context_of
 from detent.kernel.program import Program
 from detent.model import limits
 from detent.model.decision import (
@@ -209,6 +210,15 @@ class Run:
         """Logical now in epoch milliseconds."""
         return self.facts.epoch_ms + self.tick * self.facts.resolution_ms
 
+    def clock(self) -> dict[str, int]:
+        """Logical now as a plan sees it."""
+        facts = self.facts
+        return {
+            "tick": self.tick,
+            "resolution_ms": facts.resolution_ms,
+            "epoch_ms": facts.epoch_ms,
+        }
+
     # waits ---------------------------------------------------------------------------------------
 
     def token(self) -> int:
@@ -231,6 +241,9 @@ class Run:
     def scope(self, roots: Mapping[str, Any] | None = None) -> Scope:
         """What expressions see: the snapshot as it is now."""
         snapshot = self.snapshot
+        if self.program.is_plan:
+            seen = context_of(snapshot, self.program.definition, self.clock())
+            roots = seen if roots is None else {**seen, **roots}
         return Scope(
             data=snapshot.data,
             config=snapshot.config,

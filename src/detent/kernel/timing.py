@@ -22,6 +22,7 @@ from detent.calendar import (
     is_business_day,
     is_open,
     jittered,
+    next_local_time,
     next_opening,
     tzdata_version,
 )
@@ -31,10 +32,12 @@ from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.model.definition import Delay, SendWindow
 from detent.model.errors import RequestError
+from detent.model.plan import Until
 from detent.model.snapshot import Frame
 
 _DAY_MINUTES = 1_440
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_CLOCK_CHARS = len("HH:MM")
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999
 
 
@@ -51,6 +54,15 @@ def delay_due(run: Run, node: Node, frame: Frame, path: str) -> int | Failure:
     zone = delay.timezone or run.snapshot.timezone
     key = f"calendar:delay:{path}:{run.snapshot.generation}"
     fact = _told(run, key, zone, lambda: {"ms": _known(_target(run, node, zone, point))})
+    return _refusal(fact) if "error" in fact else run.at_ms(fact["ms"])
+
+
+def wait_due(run: Run, node: Node, path: str) -> int | Failure:
+    """The tick of the local moment that a wait goes on to, once its duration is over."""
+    until: Until = node.block.until
+    zone = until.timezone or run.snapshot.timezone
+    key = f"calendar:until:{path}:{run.snapshot.generation}"
+    fact = _told(run, key, zone, lambda: {"ms": _known(_moment(run, node, zone))})
     return _refusal(fact) if "error" in fact else run.at_ms(fact["ms"])
 
 
@@ -127,6 +139,24 @@ def _target(run: Run, node: Node, zone: str, point: int) -> int:
             return moved - run.facts.resolution_ms
         return moved
     return ms
+
+
+def _moment(run: Run, node: Node, zone: str) -> int:
+    until: Until = node.block.until
+    ms = run.now_ms() + (node.block.duration or 0)
+    holidays = _holidays(run, node) if until.business_day else None
+    if until.time is not None and len(until.time) > _CLOCK_CHARS:
+        local = datetime.fromisoformat(until.time)
+        ms = max(ms, instant_of(local, zone, until.gap, until.fold))
+        time = None
+    else:
+        time = until.time
+    policies = (until.gap, until.fold)
+    if time is not None:
+        ms = next_local_time(ms, zone, time, holidays, policies)
+    elif holidays is not None:
+        ms = business_instant(ms, zone, holidays, *policies)
+    return _on_tick(run, ms)
 
 
 def _known(ms: int) -> int:

@@ -9,16 +9,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from detent.kernel.orders import access_of, visible_data
 from detent.kernel.run import Run, encode
 from detent.model.decision import HandlerSpec, WorkItem
 from detent.model.ids import effect_key, work_id
+from detent.model.plan import SENDS
 from detent.model.snapshot import OpenEffect
+
+_SENDS = tuple(SENDS.values())
 
 
 def spec_of(run: Run, handler: str, queue: str) -> HandlerSpec:
-    """What is known of a handler; with a queue named it is workers', whoever registered it."""
-    return HandlerSpec(name=handler, worker=True) if queue else run.handler(handler)
+    """What is known of a handler; with a queue named it is workers', whoever registered it.
+
+    What a plan sends to people is never repeated blindly, whatever its handler says of itself.
+    """
+    if queue:
+        return HandlerSpec(name=handler, worker=True)
+    spec = run.handler(handler)
+    if run.program.is_plan and handler in _SENDS and spec.doubt == "repeatable":
+        return replace(spec, doubt="once", worker=False)
+    return spec
 
 
 def hand_out(run: Run, effect: OpenEffect, queue: str, pause_ms: int) -> None:

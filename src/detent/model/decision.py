@@ -55,6 +55,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     resource: str = ""  # resource_key of the resource it was assigned
     ticket: str = ""  # under which the gate granted it: whoever calls says that it has begun
     plain: bool = False  # nothing in its request is a reference to a credential
+    seen: Any = None  # of a plan's step: run, contact, events and clock
 
 
 class WorkItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from detent.model.plan import End, Exit, Until
+
 Gap = Literal["next", "shift", "before"]
 """A local time that a zone skips: the gap's end, moved on by its length, or just before it."""
 
@@ -258,12 +260,13 @@ class Saga(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
 
 
 class Wait(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="wait"):
-    """Wait for a duration, a signal, or the first of both."""
+    """Wait for a duration, a signal, or the first of both; `until` moves the end of a duration."""
 
     id: str
     duration: int | None = None
     signal: str | None = None
     store_as: str | None = None
+    until: Until | None = None
 
 
 class Transition(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"origin": "from"}):
@@ -329,6 +332,7 @@ Block = (
     | Wait
     | Graph
     | Goto
+    | End
     | Gatekeeper
     | Schedule
     | Correlator
@@ -366,6 +370,9 @@ class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pool: str | None = None
     sticky: bool = True
     calendars: dict[str, tuple[str, ...]] = {}  # country -> its holidays, pinned by the version
+    face: Literal["sequence", "plan"] = "sequence"
+    exits: tuple[Exit, ...] = ()
+    metadata: dict[str, Any] = {}
 
 
 class Definition(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ Verb = Literal[
     "reschedule",
     "resume_from",
     "inject",
+    "begin",
 ]
 """What an instance can be asked for."""
 
@@ -55,6 +56,7 @@ class Started(
     metadata: Any = None
     key: str | None = None
     at: int | None = None  # tick before which nothing moves
+    hold: bool = False  # nothing moves before it is asked to begin
     parent: Parent | None = None
     dry_run: bool = False
     auto_approve: bool = False
@@ -271,6 +273,18 @@ class EventsMatched(
     id: str = ""
 
 
+class EventIngested(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t", tag="ingested"
+):
+    """Something happened to what a step of a plan sent: a flag for its run, which wakes nothing."""
+
+    kind: str  # one of model.plan.EVENTS
+    step: str
+    outcome: str = ""  # of a call
+    payload: Any = None  # for the record only
+    id: str = ""
+
+
 class ChildRetried(
     Struct,
     frozen=True,
@@ -304,6 +318,7 @@ Input = (
     | WaitRegistered
     | WaitLeft
     | EventsMatched
+    | EventIngested
     | ChildRetried
 )
 

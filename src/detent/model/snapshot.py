@@ -81,6 +81,7 @@ class OpenEffect(Struct, kw_only=True, omit_defaults=True, gc=False):
     resource: str = ""  # resource_key of the pool's resource it is pinned to
     worker: bool = False  # it is with external workers: a work item stands for its call
     queue: str = ""  # the workers' queue it is in
+    clock: Any = None  # of a plan's step whose handler takes ctx: the time it was planned at
     available: int | None = None  # the tick before which no worker gets it
     granted: Any = None  # what its call may use, as in its frame
     ticket: int = 0  # under which it was granted, until the call has begun
@@ -126,6 +127,9 @@ class Snapshot(Struct, kw_only=True, omit_defaults=True, gc=False):
     outputs: dict[str, Any] = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)  # of a plan's steps, by id
+    outcome: str = ""  # of a plan's run, from when it is decided
+    reason: str = ""  # why it was cancelled, as a person said
     signals: list[KeptSignal] = field(default_factory=list)
     runtime: dict[str, Any] = field(default_factory=dict)
     root: Frame | None = None

@@ -21,6 +21,7 @@ from detent.model.inputs import Started, encode_input
 from detent.model.labels import labels_of
 from detent.model.link import Submission
 from detent.model.payload import encode_payload
+from detent.model.plan import SENDS
 from detent.ports.store import NewArrival
 from detent.service.arguments import (
     check_flag,
@@ -49,6 +50,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     priority: str = "Normal"
     timezone: str = "UTC"
     at: dt.datetime | dt.timedelta | None = None
+    hold: bool = False  # nothing moves before it is asked to begin
     dry_run: bool = False
     auto_approve: bool = False
     policies: tuple[Any, ...] = ()
@@ -113,6 +115,7 @@ def start_submission(
         metadata=_checked("metadata", request.metadata),
         key=request.key,
         at=None if request.at is None else tick_of(request.at, now),
+        hold=request.hold,
         dry_run=request.dry_run,
         auto_approve=request.auto_approve,
         seed=now.seed,
@@ -220,14 +223,36 @@ def check_handlers(definition: Definition, handlers: Mapping[str, HandlerSpec]) 
             "or name the queue_name of external workers",
             handlers=sorted(unknown),
         )
+    if definition.body.face == "plan":
+        _check_sends(definition, handlers)
     for step in every_step(definition):
         for name in _performers(step):
             _check_params(step, None if step.queue_name else handlers.get(name))
 
 
+def _check_sends(definition: Definition, handlers: Mapping[str, HandlerSpec]) -> None:
+    """Refuse a handler that sends to people and may be called again after doubt, by its class."""
+    used = dict.fromkeys(step.handler for step in every_step(definition))
+    for name in SENDS.values():
+        spec = handlers.get(name)
+        if name in used and (spec is None or spec.doubt == "repeatable"):
+            raise RequestError(
+                "plan.send_repeatable",
+                f"the handler {name!r} of a plan speaks to people, so it must not be repeated "
+                'blindly; register it with on_doubt="once", or a class that tells calls apart',
+                handler=name,
+            )
+
+
 def _performers(step: Step) -> list[str]:
     """The handlers that may perform a step, with the same params."""
     return [name for name in (step.handler, step.fallback_handler) if name]
+
+
+def called_handlers(definition: Definition) -> Iterator[str]:
+    """Every handler that a definition may call in this process, but for those of the kernel."""
+    for step in every_step(definition):
+        yield from (name for name in _called(step) if name not in MOVES)
 
 
 def _called(step: Step) -> Iterator[str]:

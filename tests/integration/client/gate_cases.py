@@ -11,7 +11,7 @@ from tests.integration.doors import fresh
 
 NOON = "0 12 * * *"
 # What a client reads back after a change has its figures, what an engine gives has not.
-FIGURES = ("used", "waiting", "used_today", "resources")
+FIGURES = ("used", "waiting", "used_today", "resources", "turn", "created_ms", "updated_ms")
 
 
 def shown(view, *hidden):

@@ -21,6 +21,11 @@ ENGINE_ONLY = {
     "inspect.debug": "Steps through a record in memory, back and forth.",
     "work.bell": "Wakes a waiter of the same process; over HTTP a poll itself can wait.",
 }
+# Plans have no routes yet: all of them stay.
+_PLANS = (
+    "cancel debug enroll execute get_run ingest_event list_runs logs pause replay resume timeline"
+)
+ENGINE_ONLY |= {f"plans.{verb}": "Plans are not served over HTTP yet." for verb in _PLANS.split()}
 # Of these, what a client has under the same name for itself.
 UNCHANGED = ("close",)
 _NO_DOORS = ("aio",)  # the same verbs once more

@@ -93,8 +93,9 @@ def test_the_reference_names_the_exceptions():
 def test_the_doors_of_an_engine_are_found_and_each_is_a_door_of_a_client(engine, door):
     found = facades(engine)
     assert set(found) >= {"limits", "pools", "breakers", "crons", "events", "webhooks", "work"}
-    for name in found:
-        assert verbs_of(getattr(door, name)), name
+    for name, owner in found.items():
+        if any(f"{name}.{verb}" not in ENGINE_ONLY for verb in verbs_of(owner)):
+            assert verbs_of(getattr(door, name)), name
 
 
 def test_what_awaits_an_engine_has_the_same_doors(engine):

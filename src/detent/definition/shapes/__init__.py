@@ -24,4 +24,5 @@ BLOCKS: Final[dict[str, Shape]] = {
     "wait": graph.WAIT,
     "graph": graph.GRAPH,
     "goto": graph.GOTO,
+    "end": graph.END,
 }

@@ -8,30 +8,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from detent.definition.places import below, field_of, item, quoted
+from detent.definition.places import below, did_you_mean, field_of, item, quoted
 from detent.definition.shapes.fields import data, text, words, wrong_type
 from detent.definition.walk import NOTHING, Check, Walk
-from detent.expression import compile_expression, compile_template
+from detent.expression import asked_steps, compile_expression, compile_template
 from detent.model.errors import ExpressionError
 
 # Naming the roots that a scope adds has unknown ones refused here, not when the step runs.
-_NO_OTHER_ROOTS: frozenset[str] = frozenset()
 _AFTER_A_FAILURE: frozenset[str] = frozenset(("_error",))
 
 
 def condition(walk: Walk, path: str, value: Any) -> Any:
     """Check an expression that must not be blank."""
-    return _not_blank(walk, path, value, _NO_OTHER_ROOTS)
+    return _not_blank(walk, path, value, walk.roots)
 
 
 def error_condition(walk: Walk, path: str, value: Any) -> Any:
     """Check an expression over a failure, which it sees as `_error`."""
-    return _not_blank(walk, path, value, _AFTER_A_FAILURE)
+    return _not_blank(walk, path, value, walk.roots | _AFTER_A_FAILURE)
 
 
 def guard(walk: Walk, path: str, value: Any) -> Any:
     """Check an expression that may be blank, which is false."""
-    return _expression(walk, path, value, _NO_OTHER_ROOTS)
+    return _expression(walk, path, value, walk.roots)
 
 
 def template(walk: Walk, path: str, value: Any) -> Any:
@@ -86,7 +85,18 @@ def _expression(walk: Walk, path: str, value: Any, roots: frozenset[str]) -> Any
             compile_expression(value, strict=walk.strict, roots=roots)
         except ExpressionError as error:
             _note(walk, path, error)
+        else:
+            _known_steps(walk, path, value)
     return value
+
+
+def _known_steps(walk: Walk, path: str, value: str) -> None:
+    """In a plan, each step that an expression asks about must be there."""
+    for name in asked_steps(value) if walk.steps else ():
+        if name not in walk.steps:
+            near = did_you_mean(name, walk.steps)
+            message = f"expected a step of this plan, found {quoted(name)}{near}"
+            walk.fault(path, "definition.step", message)
 
 
 def _compile_templates(walk: Walk, path: str, value: Any) -> None:
@@ -96,7 +106,7 @@ def _compile_templates(walk: Walk, path: str, value: Any) -> None:
         place, part = stack.pop()
         if type(part) is str and "{{" in part:
             try:
-                compiled = compile_template(part, strict=walk.strict, roots=_NO_OTHER_ROOTS)
+                compiled = compile_template(part, strict=walk.strict, roots=walk.roots)
                 problems = list(compiled.problems)
             except ExpressionError as error:
                 problems = [error]

@@ -17,9 +17,11 @@ from detent.definition.shapes.expressions import condition
 from detent.definition.shapes.fields import listed, shaped, words, wrong_type
 from detent.definition.shapes.nesting import block_id, block_shape, blocks
 from detent.definition.shapes.times import duration
+from detent.definition.shapes.until import UNTIL
 from detent.definition.walk import NOTHING, Field, Shape, Walk
+from detent.definition.ways import Edges, check_ways
+from detent.model.plan import FINISHED
 
-_SHOWN_NODES = 5
 _node_name = words()
 _node_body = blocks()
 
@@ -83,10 +85,8 @@ def _graph_rule(walk: Walk, path: str, out: dict[str, Any], _raw: dict[str, Any]
             sound = False
     if sound:
         edges, ends = _ways(nodes, transitions, walk.graphs[-1].gotos)
-        _check_ways(walk, path, out["start"], edges, ends)
-
-
-Edges = dict[str, list[str]]
+        nodes_at = below(path, "nodes")
+        check_ways(walk, [out["start"]], edges, ends, lambda name: below(nodes_at, name))
 
 
 def _ways(
@@ -109,42 +109,16 @@ def _ways(
     return edges, [name for name in nodes if falls[name] and not always[name]]
 
 
-def _check_ways(walk: Walk, path: str, start: str, edges: Edges, ends: list[str]) -> None:
-    reached = _spread([start], edges)
-    for name in edges:
-        if name not in reached:
-            message = f"no transition or goto leads from {quoted(start)} here; add one or remove it"
-            walk.fault(below(below(path, "nodes"), name), "definition.unreachable", message)
-    back: Edges = {name: [] for name in edges}
-    for origin, targets in edges.items():
-        for target in targets:
-            back[target].append(origin)
-    leaving = _spread(ends, back)
-    stuck = [name for name in edges if name in reached and name not in leaving]
-    if stuck:
-        shown = ", ".join(quoted(name) for name in stuck[:_SHOWN_NODES])
-        more = f" and {len(stuck) - _SHOWN_NODES} more" if len(stuck) > _SHOWN_NODES else ""
-        message = (
-            f"from {shown}{more} no way leads to the end of the graph; give one node a way out"
-        )
-        walk.fault(below(below(path, "nodes"), stuck[0]), "definition.cycle", message)
-
-
-def _spread(starts: list[str], edges: Edges) -> dict[str, bool]:
-    seen = dict.fromkeys(starts, True)
-    todo = list(starts)
-    while todo:
-        for target in edges[todo.pop()]:
-            if target not in seen:
-                seen[target] = True
-                todo.append(target)
-    return seen
-
-
 def _wait_rule(walk: Walk, path: str, _out: dict[str, Any], raw: dict[str, Any]) -> None:
-    if raw.get("duration") is None and raw.get("signal") is None:
-        message = "expected a duration, a signal or both, found neither; add one"
+    if all(raw.get(name) is None for name in ("duration", "signal", "until")):
+        message = "expected a duration, a signal, a moment or several, found none; add one"
         walk.fault(path, "definition.missing", message)
+
+
+def _end_rule(walk: Walk, path: str, _out: dict[str, Any], _raw: dict[str, Any]) -> None:
+    if walk.face != "plan":
+        message = "end is allowed only in a plan; let the last block of the list end it"
+        walk.fault(path, "definition.face", message)
 
 
 _TRANSITION = Shape(
@@ -161,6 +135,7 @@ WAIT = block_shape(
     Field("duration", duration),
     Field("signal", words()),
     Field("store_as", words()),
+    Field("until", shaped(UNTIL)),
     rule=_wait_rule,
 )
 
@@ -181,3 +156,5 @@ GOTO = Shape(
     ),
     _goto_rule,
 )
+
+END = block_shape("end", Field("outcome", words(), default=FINISHED), rule=_end_rule)

@@ -6,6 +6,7 @@ from typing import Any
 
 from detent.definition.places import below, did_you_mean, quoted
 from detent.definition.shapes.countries import calendars, pin_calendars
+from detent.definition.shapes.faces import EXITS, check_face, metadata
 from detent.definition.shapes.fields import (
     choice,
     data,
@@ -23,7 +24,7 @@ from detent.definition.shapes.step import CALL, handler, pool
 from detent.definition.shapes.times import duration
 from detent.definition.walk import NOTHING, Check, Field, Shape, Walk
 
-_INT32 = 2**31 - 1
+INT32 = 2**31 - 1
 _EFFECTS = 2**63 - 1
 
 
@@ -52,6 +53,11 @@ def _unhashed(check: Check) -> Check:
     return within
 
 
+def _whole_rule(walk: Walk, path: str, out: dict[str, Any], raw: dict[str, Any]) -> None:
+    pin_calendars(walk, path, out, raw)
+    check_face(walk, out)
+
+
 POLICIES: dict[str, Shape] = {
     "effect_budget": Shape(
         "effect_budget",
@@ -62,13 +68,13 @@ POLICIES: dict[str, Shape] = {
     ),
 }
 
-_POLICY = Shape(
+POLICY = Shape(
     "policy",
     (Field("kind", words()), Field("handler", handler), Field("params", data)),
     _policy_rule,
 )
 
-_SLA = Shape("sla", (Field("max_runtime", duration), Field("max_step_runtime", duration)))
+SLA = Shape("sla", (Field("max_runtime", duration), Field("max_step_runtime", duration)))
 
 _INTERCEPTORS = Shape(
     "interceptors",
@@ -84,18 +90,21 @@ SEQUENCE = Shape(
     "sequence",
     (
         Field("name", words(), required=True),
-        Field("version", whole(0, _INT32), required=True),
+        Field("version", whole(0, INT32), required=True),
         Field("calendars", calendars, default={}),  # before the blocks that name countries
         Field("blocks", blocks(least=1, empty="sequence has no blocks"), required=True),
         Field("input_schema", schema),
-        Field("sla", shaped(_SLA)),
+        Field("sla", shaped(SLA)),
         Field("interceptors", shaped(_INTERCEPTORS)),
         Field("on_failure", with_own_ids(blocks())),
         Field("on_cancel", with_own_ids(blocks())),
-        Field("policies", listed(shaped(_POLICY)), default=[]),
+        Field("policies", listed(shaped(POLICY)), default=[]),
         Field("mode", choice("lenient", "strict"), default="lenient"),
         Field("pool", pool),
         Field("sticky", flag, default=True),
+        Field("face", choice("sequence", "plan"), default="sequence"),
+        Field("exits", EXITS, default=[]),
+        Field("metadata", metadata, default={}),
         Field("id", _unhashed(text)),
         Field("tenant_id", _unhashed(text)),
         Field("namespace", _unhashed(text)),
@@ -103,5 +112,5 @@ SEQUENCE = Shape(
         Field("deprecated", _unhashed(flag)),
         Field("status", _unhashed(_STATUS)),
     ),
-    pin_calendars,
+    _whole_rule,
 )

@@ -1,11 +1,13 @@
 """graph: named nodes with explicit transitions; the first edge whose condition holds is taken.
 
 `phase` is the present node's name and `n` the visit, which rises with every node entered, so that
-two visits of one node are two places in the ledger.
+two visits of one node are two places in the ledger. A plan is a graph whose exits are looked at
+before each node is entered, and which remembers how each ended.
 """
 
 from __future__ import annotations
 
+from detent.kernel import plans
 from detent.kernel.blocks.conditions import fail_expression, holds
 from detent.kernel.program import Node
 from detent.kernel.run import Run
@@ -25,6 +27,12 @@ from detent.model.snapshot import Frame, Lane
 
 def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
     """Begin at the start node."""
+    try:
+        if run.program.exits and plans.exits(run):
+            return DONE
+    except ExpressionError as error:
+        fail_expression(run, path, node.id, error)
+        return FAILED
     _visit(run, node, frame, path, node.block.start)
     return resume(run, node, frame, path)
 
@@ -41,6 +49,8 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
             return STOPPED
         try:
             target = run.goto if status == GOTO else _follow(run, node, frame.phase)
+            if run.program.is_plan and _plan_ends(run, node, frame, path, target):
+                return DONE
         except ExpressionError as error:
             fail_expression(run, path, node.id, error)
             return FAILED
@@ -52,6 +62,17 @@ def resume(run: Run, node: Node, frame: Frame, path: str) -> int:
         if run.moves <= 0:
             run.more = True
             return WAIT
+
+
+def _plan_ends(run: Run, node: Node, frame: Frame, path: str, target: str) -> bool:
+    """A step of a plan was left: whether the run ends here, or before its next step."""
+    if not node.lists[frame.lanes[0].i] and target:
+        plans.choose(run, frame.phase, target)
+    plans.leave_step(run, frame.phase, path, frame.n)
+    if target:
+        return bool(run.program.exits) and plans.exits(run)
+    plans.finish(run)
+    return True
 
 
 def _visit(run: Run, node: Node, frame: Frame, path: str, name: str) -> None:
@@ -73,7 +94,9 @@ def cancel(run: Run, node: Node, frame: Frame, path: str) -> bool:
 
 
 def renew(run: Run, node: Node, frame: Frame) -> bool:
-    """Go on in the node that failed."""
+    """Go on in the node that failed, unless none was entered."""
+    if not frame.lanes:
+        return False
     frame.stop = False
     renew_lanes(run, frame)
     return True

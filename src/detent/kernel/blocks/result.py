@@ -25,6 +25,7 @@ def finish(run: Run, node: Node, frame: Frame, path: str, result: Any, *, merge:
         if fault is not None:
             return give_up(run, node, path, fault)
     snapshot = run.snapshot
+    merge = merge and not run.program.is_plan  # what a plan's run is given stays as it is
     if merge and isinstance(result, dict) and not snapshot.dry_run:
         size = run.merged_too_large(result)
         if size:

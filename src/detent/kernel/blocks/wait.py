@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from detent.kernel import timing
 from detent.kernel.bounds import too_large
+from detent.kernel.failure import Failure
 from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.kernel.walk import DONE, FAILED, WAIT
@@ -21,6 +23,12 @@ def enter(run: Run, node: Node, frame: Frame, path: str) -> int:
                 del run.snapshot.signals[index]
                 return _end(run, node, path, kept.payload)
     due = None if block.duration is None else run.after(block.duration)
+    if block.until is not None:
+        found = timing.wait_due(run, node, path)
+        if isinstance(found, Failure):
+            run.fail(found.at(path, node.id))
+            return FAILED
+        due = found
     run.wait(frame, path, "timer" if block.signal is None else "signal", due, block.signal or "")
     return WAIT
 

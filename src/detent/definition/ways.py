@@ -1,0 +1,55 @@
+"""The ways through named nodes: which are reachable, and from which there is a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from detent.definition.places import quoted
+
+if TYPE_CHECKING:
+    from detent.definition.walk import Walk
+
+Edges = dict[str, list[str]]
+"""Where each node can lead."""
+
+_SHOWN_NODES = 5
+
+
+def check_ways(
+    walk: Walk, starts: list[str], edges: Edges, ends: list[str], place: Callable[[str], str]
+) -> None:
+    """Note every node that cannot be reached, and those from which no way leads to an end."""
+    reached = spread(starts, edges)
+    for name in edges:
+        if name not in reached:
+            message = (
+                f"no transition or goto leads from {quoted(starts[0])} here; add one or remove it"
+            )
+            walk.fault(place(name), "definition.unreachable", message)
+    back: Edges = {name: [] for name in edges}
+    for origin, targets in edges.items():
+        for target in targets:
+            back[target].append(origin)
+    leaving = spread(ends, back)
+    stuck = [name for name in edges if name in reached and name not in leaving]
+    if stuck:
+        shown = ", ".join(quoted(name) for name in stuck[:_SHOWN_NODES])
+        more = f" and {len(stuck) - _SHOWN_NODES} more" if len(stuck) > _SHOWN_NODES else ""
+        message = (
+            f"from {shown}{more} no way leads to the end of the graph; give one node a way out"
+        )
+        round_again = next(name for name in stuck if name in spread(edges[name], edges))
+        walk.fault(place(round_again), "definition.cycle", message)
+
+
+def spread(starts: list[str], edges: Edges) -> dict[str, bool]:
+    """Everything that can be reached from the starts, these included."""
+    seen = dict.fromkeys(starts, True)
+    todo = list(starts)
+    while todo:
+        for target in edges[todo.pop()]:
+            if target not in seen:
+                seen[target] = True
+                todo.append(target)
+    return seen
