@@ -19,6 +19,12 @@ def shown(view, *hidden):
     return {name: value for name, value in asdict(view).items() if name not in hidden}
 
 
+def whole(pool):
+    """A pool with its resources, but for its name and when it was made."""
+    resources = [shown(each, "created_ms") for each in pool.resources]
+    return shown(pool, "name", "resources", "created_ms", "updated_ms") | {"resources": resources}
+
+
 def limit(world):
     key, tenant = fresh("mail"), fresh("acme")
     world.engine.limits.set(key, max=3, window="1h", tenant=tenant)
@@ -119,13 +125,13 @@ def _delete_pool(door, world):
 @well("pools.list")
 def _list_pools(door, world):
     _, tenant = pool(world)
-    return [shown(each, "name") for each in door.pools.list(tenant=tenant)]
+    return [whole(each) for each in door.pools.list(tenant=tenant)]
 
 
 @well("pools.show")
 def _show_pool(door, world):
     name, tenant = pool(world)
-    return shown(door.pools.show(name, tenant=tenant), "name")
+    return whole(door.pools.show(name, tenant=tenant))
 
 
 # breakers ----------------------------------------------------------------------------------------
