@@ -110,6 +110,35 @@ def test_a_start_is_a_row_and_an_arrival_together(world, store):
     assert len(store.arrivals(HERE, 10)) == 1
 
 
+def test_of_a_large_batch_of_starts_only_those_are_new_that_were_not_left_before(world, store):
+    names = [f"one-{number:03}" for number in range(400)]
+    starts = [
+        an_arrival(f"start:{name}", name, 0, b"start", a_birth(name, labels=(("of", name),)))
+        for name in names
+    ]
+    known = starts[100:110] + starts[399:]
+    assert store.enqueue(known, 5) == [True] * 11
+    assert store.enqueue([*starts, starts[0]], 6) == [start not in known for start in starts] + [
+        False
+    ]
+    rows = [store.instance(name) for name in names]
+    assert len({row.n for row in rows}) == 400
+    assert [row.created for row in rows] == [5 if start in known else 6 for start in starts]
+    assert sorted(row.id for row in store.arrivals(HERE, 1_000)) == [start.id for start in starts]
+    assert store.enqueue(starts, 7) == [False] * 400
+
+
+def test_a_commit_says_which_of_its_messages_give_birth(world, store):
+    start = an_arrival("arrival-1", "one", 0, b"start", a_birth("one"))
+    store.enqueue([start], 5)
+    again = an_arrival("arrival-2", "one", 0, b"again", a_birth("one"))
+    other = an_arrival("arrival-3", "two", 0, b"start", a_birth("two"))
+    committed = world.commit(arrivals=[again, other, start])
+    assert committed.born == ["two"]
+    assert committed.numbers["two"] == store.instance("two").n
+    assert [row.id for row in store.arrivals(HERE, 10)] == ["arrival-1", "arrival-2", "arrival-3"]
+
+
 @pytest.mark.req("CORE-INB-1")
 def test_a_taken_arrival_leaves_its_id_and_verdict(world, store):
     store.enqueue([an_arrival("arrival-1"), an_arrival("arrival-2")], 1)

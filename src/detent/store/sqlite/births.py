@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from detent.store.sqlite.listing import INSERT_LABELS, label_rows
-from detent.store.sqlite.statements import ManyRows, row_of
+from detent.store.sqlite.statements import ManyKeys, ManyRows, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,8 @@ _INSERT = (
 )
 _ROW = f"({', '.join('?' * 15)})"
 INSERT_INSTANCES = ManyRows(_INSERT, _ROW)
-_INSERT_MISSING = ManyRows(_INSERT, _ROW, "ON CONFLICT(id) DO NOTHING RETURNING id, n")
+_INSERT_MISSING = ManyRows(_INSERT, _ROW, "ON CONFLICT(id) DO NOTHING")
+_SELECT_MADE = ManyKeys("SELECT id, n FROM instance WHERE n IN ($keys)")
 _LAST_NUMBER = "SELECT coalesce(max(n), 0) FROM instance"
 
 
@@ -48,17 +49,20 @@ def insert_missing(
     connection: apsw.Connection, arrivals: Sequence[NewArrival], tick: int, numbers: Numbers
 ) -> dict[str, int]:
     """Insert the births among the arrivals as rows of version 0; id and number of the new ones."""
+    given: list[tuple[str, int]] = []
     flat: list[Any] = []
-    for arrival in arrivals:
-        birth = arrival.birth
-        if birth is not None:
-            flat += (numbers.next(), birth.id, arrival.p, birth.tenant, birth.namespace)
-            flat += (birth.definition, BORN_STATE, birth.priority, None, 0, birth.key, birth.parent)
-            flat += (tick, tick, arrival.salt)
-    if not flat:
-        return {}
-    made = dict(_INSERT_MISSING.fetch(connection, flat))
-    label(connection, [arrival.birth for arrival in arrivals if arrival.birth is not None], made)
+    births = [(arrival.birth, arrival) for arrival in arrivals if arrival.birth is not None]
+    for birth, arrival in births:
+        n = numbers.next()
+        given.append((birth.id, n))
+        flat += (n, birth.id, arrival.p, birth.tenant, birth.namespace)
+        flat += (birth.definition, BORN_STATE, birth.priority, None, 0, birth.key, birth.parent)
+        flat += (tick, tick, arrival.salt)
+    # Nearly always all are new, and rows that are returned one by one take longer than the insert.
+    if _INSERT_MISSING.run(connection, flat) != len(given):
+        given = _SELECT_MADE.fetch(connection, [n for _, n in given])
+    made = dict(given)
+    label(connection, [birth for birth, _ in births], made)
     return made
 
 

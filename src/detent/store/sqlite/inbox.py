@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 _INSERT_ARRIVALS = ManyRows(
     "INSERT INTO arrival(id, p, inst, body, tenant) VALUES",
     "(?, ?, ?, ?, coalesce(?, (SELECT tenant FROM instance WHERE id = ?), ''))",
-    "ON CONFLICT(id) DO NOTHING RETURNING id",
+    "ON CONFLICT(id) DO NOTHING",
 )
+_SELECT_LEFT = "SELECT id FROM arrival WHERE n > ?"
 # One step down the index leads from a tenant to the next.
 _TENANTS = """
 WITH RECURSIVE has(tenant) AS (
@@ -83,12 +84,19 @@ def leave(connection: apsw.Connection, arrival: NewArrival) -> list[str]:
 
 
 def insert_arrivals(connection: apsw.Connection, arrivals: Sequence[NewArrival]) -> list[str]:
-    """Insert or nothing, inside a transaction: the ids that were new."""
+    """Insert or nothing, inside a transaction: the ids that were new.
+
+    New rows are the last ones of the table, without a gap between them.
+    """
     flat: list[Any] = []
     for arrival in arrivals:
         tenant = None if arrival.birth is None else arrival.birth.tenant
         flat += (arrival.id, arrival.p, arrival.instance, arrival.body, tenant, arrival.instance)
-    return [row[0] for row in _INSERT_ARRIVALS.fetch(connection, flat)]
+    left = _INSERT_ARRIVALS.run(connection, flat)
+    if left == len(arrivals):
+        return [arrival.id for arrival in arrivals]
+    last = connection.last_insert_rowid() if left else 0
+    return [row[0] for row in rows_of(connection, _SELECT_LEFT, (last - left,))] if left else []
 
 
 def take_arrivals(connection: apsw.Connection, flat: list[Any]) -> None:
