@@ -100,6 +100,21 @@ def test_an_event_that_comes_while_a_step_sends_is_seen_by_the_next_branch(engin
     assert log.seen[1]["events"]["opens"]["hello"] == {"count": 1, "first": 0, "last": 0}
 
 
+@pytest.mark.req("PLAN-COND-2", "CORE-RPL-2")
+def test_without_the_reply_it_would_have_been_another_way(engine):
+    run = engine.plans.execute(WELCOME, ANN)
+    engine.advance(DAY)
+    engine.plans.ingest_event(run.id, "replied", "hello")
+    engine.run_until_idle()
+    (told,) = engine.plans.logs(run.id, action="event.received")
+    dropped = detent.InputChange(seq=told.seq, index=0, verb="drop")
+    other = engine.inspect.what_if(run.id, detent.Changes(inputs=(dropped,)))
+    planned = [each.node for each in other.changes if each.action == "effect.planned"]
+    assert planned == ["plan[3:ring]/ring"]
+    assert other.outputs["fork"] == {"goto": "ring"}
+    assert engine.inspect.show(run.id).outputs["fork"] == {"goto": "thanks"}
+
+
 @pytest.mark.req("PLAN-5", "PLAN-RUN-6")
 def test_an_exit_ends_the_run_in_the_turn_of_its_event(engine, log):
     run = engine.plans.execute(WELCOME, ANN)

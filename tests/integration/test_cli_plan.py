@@ -182,6 +182,11 @@ def test_the_picture_is_one_svg_with_a_box_for_each_step_and_an_arrow_for_each_w
     assert right < float(root.get("width"))
 
 
+def test_a_picture_that_cannot_be_written_is_told_in_a_sentence(file, tmp_path):
+    shown = preview(file, "--svg", tmp_path / "nowhere" / "plan.svg")
+    assert (shown.code != exits.OK, "cannot be written" in shown.err) == (True, True)
+
+
 def test_the_same_plan_gives_the_same_picture_and_story(file, tmp_path):
     shown = [preview(file, "--svg", tmp_path / f"{n}.svg", "--output", "json").json for n in (1, 2)]
     assert shown[0]["story"] == shown[1]["story"]

@@ -20,7 +20,7 @@ from detent.cli.plan_words import about
 from detent.cli.sources import json_value, load_definition
 from detent.cli.values import WrongValue
 from detent.definition.durations import to_duration
-from detent.model.errors import Fault
+from detent.model.errors import Fault, StoreError
 from detent.model.plan import EVENTS, OUTCOMES
 from detent.runtime.clock import wall_time_ms
 from detent.service.plan_ways import plan_steps
@@ -80,7 +80,7 @@ def preview(options: Invocation, file: str, **given: Any) -> int:
     events = [_told(each) for each in given["events"]]
     told = preview_plan(found, Assumed(contact, variables, start_ms, events, given["days"]))
     if given["svg"]:
-        Path(given["svg"]).write_text(picture(found), encoding="utf-8")
+        _write(given["svg"], picture(found))
     zone = told.run.contact.get("timezone", "UTC")
     shown = {
         "plan": {"name": found.name, "version": found.version, "hash": found.hash},
@@ -99,6 +99,13 @@ def preview(options: Invocation, file: str, **given: Any) -> int:
 
     options.emit(shown, show)
     return exits.OK
+
+
+def _write(target: str, text: str) -> None:
+    try:
+        Path(target).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError("store.unavailable", f"{target} cannot be written ({error})") from error
 
 
 def _as_plan(checked: Checked) -> Checked:

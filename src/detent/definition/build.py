@@ -114,7 +114,11 @@ def _total(duration: Any, options: Mapping[str, Any]) -> Any:
     if not given:
         return duration
     whole = sum(round(count * unit) for count, unit in given)
-    return whole if duration is None else duration + whole
+    if type(duration) is float:  # seconds with a fraction
+        return round(duration * 1000) + whole
+    if type(duration) is int:
+        return duration + whole
+    return whole if duration is None else duration
 
 
 def handler_name(handler: Any) -> Any:

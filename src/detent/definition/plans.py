@@ -192,7 +192,7 @@ def _wait(step: dict[str, Any]) -> dict[str, Any]:
     wait = {"type": "wait", "id": step["id"]}
     units = [name for name in UNITS_MS if name in step]
     if units:
-        wait["duration"] = sum(step[name] * UNITS_MS[name] for name in units)
+        wait["duration"] = sum(round(step[name] * UNITS_MS[name]) for name in units)
     elif "duration" in step:
         wait["duration"] = step["duration"]
     calendar = {name: step[name] for name in CALENDAR if name in step}

@@ -39,8 +39,19 @@ def check_ways(
         message = (
             f"from {shown}{more} no way leads to the end of the graph; give one node a way out"
         )
-        round_again = next(name for name in stuck if name in spread(edges[name], edges))
-        walk.fault(place(round_again), "definition.cycle", message)
+        walk.fault(place(_round_again(stuck, edges)), "definition.cycle", message)
+
+
+def _round_again(stuck: list[str], edges: Edges) -> str:
+    """The first node that is come to twice when the first way is taken each time."""
+    order = {name: place for place, name in enumerate(edges)}
+    passed: dict[str, bool] = {}
+    name = stuck[0]
+    while name not in passed and edges[name]:
+        passed[name] = True
+        name = edges[name][0]
+    names = list(passed)
+    return min(names[names.index(name) :], key=order.__getitem__) if name in passed else name
 
 
 def spread(starts: list[str], edges: Edges) -> dict[str, bool]:

@@ -310,6 +310,17 @@ def test_a_step_that_is_none_is_named(steps, found):
     assert faults_of(*steps) == found
 
 
+@pytest.mark.req("PLAN-6")
+def test_parts_of_a_wait_add_up_and_may_be_fractions():
+    made = plan_of(detent.wait("w", "30m", days=1.5, hours=2, seconds=1))
+    raw = {"type": "wait", "id": "w", "days": 1.5, "hours": 2, "minutes": 30, "seconds": 1}
+    assert made.canonical == plan_of(raw).canonical
+    assert made.body.blocks[0].nodes["w"][0].duration == 138_601_000
+    assert plan_of(detent.wait("w", 1.5, minutes=1)).body.blocks[0].nodes["w"][0].duration == 61_500
+    assert faults_of({**raw, "days": -1}) == [("steps[0].days", "definition.range")]
+    assert faults_of({**raw, "days": "1"}) == [("steps[0].days", "definition.type")]
+
+
 def test_who_sends_is_not_chosen_in_a_plan():
     raw = {
         "name": "p",

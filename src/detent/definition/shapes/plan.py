@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from detent.definition.places import below, did_you_mean, found, item, quoted
+from detent.definition.places import below, did_you_mean, field_of, found, item, quoted
 from detent.definition.shapes.countries import calendars, country
 from detent.definition.shapes.expressions import condition, named, template
 from detent.definition.shapes.faces import EXITS, metadata
@@ -63,6 +63,16 @@ VOICE = (
     Field("max_duration", duration),
     Field("voicemail", shaped(_VOICEMAIL), default={}),
 )
+
+
+def _count(walk: Walk, path: str, value: Any) -> Any:
+    """Check how many of a unit a wait takes; a fraction is allowed."""
+    if type(value) is not int and type(value) is not float:
+        return wrong_type(walk, path, "a number", value)
+    if not 0 <= value <= INT32:
+        message = f"{field_of(path)} must be >= 0 and <= {INT32}, found {found(value)}; change it"
+        return walk.fault(path, "definition.range", message)
+    return value
 
 
 def _until(walk: Walk, path: str, value: Any) -> Any:
@@ -126,7 +136,7 @@ STEPS: Final[dict[str, Shape]] = {
     "send_voice": block_shape("send_voice", *VOICE, *OPTIONS),
     "wait": block_shape(
         "wait",
-        *(Field(name, whole(0, INT32)) for name in UNITS_MS),
+        *(Field(name, _count) for name in UNITS_MS),
         Field("duration", duration),
         Field("until", _until),
         Field("business_day", flag),
