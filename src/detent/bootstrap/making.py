@@ -18,6 +18,7 @@ from detent.model.decision import HandlerSpec
 from detent.model.errors import StoreError
 from detent.model.ids import timed_id
 from detent.model.link import Submit
+from detent.ports.opening import NewStore
 from detent.ports.store import Meta, Owner
 from detent.runtime import failpoints
 from detent.runtime.clock import (
@@ -30,7 +31,7 @@ from detent.runtime.clock import (
 )
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
-from detent.store.sqlite import NewStore, SqliteStore, open_store
+from detent.store.sqlite import SqliteStore, open_store
 
 VIRTUAL_EPOCH_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z, so that virtual runs are alike
 
