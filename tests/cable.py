@@ -1,8 +1,9 @@
 """A cable between a client and a server on a Unix socket, which can be cut at any byte.
 
-What the client sends after it has begun a transaction is counted. After so many bytes the cable is
-cut: both ends see the connection close. `answers=False` lets everything through to the server, and
-cuts when it answers the COMMIT; `held=True` keeps what the client sends until `release`.
+What the client sends after it has first begun a transaction is counted; after so many bytes
+(`limit`) both ends see the connection close. Without `answers` everything gets to the server, and
+the cable is cut when it answers the COMMIT. What is `held` back gets to the server when it is
+released, while the client was cut off long ago.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 BEGIN = b"BEGIN\x00"
 COMMITTED = b"COMMIT\x00"
+SYNC = b"S\x00\x00\x00\x04"  # the last message of a pipeline
 
 
 class Cable:
@@ -32,8 +34,10 @@ class Cable:
         self.answers = True
         self.held = False
         self.cuts = 0
+        self.on_cut = None  # called once, before the ends are closed
         self.kept = []  # (what was held back, the server's end)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._lines, self._threads = [], []
+        self._start(self._accept)
 
     def url(self, url):
         """The URL of the server, through the cable."""
@@ -41,7 +45,15 @@ class Cable:
 
     def close(self):
         self._listening.shutdown(socket.SHUT_RDWR)
+        self.on_cut = None
+        for line in self._lines:
+            line.cut()
+        for thread in self._threads:
+            thread.join()
         self._listening.close()
+        for line in self._lines:
+            line.near.close()
+            line.far.close()
         shutil.rmtree(self._directory)
 
     def release(self):
@@ -61,10 +73,21 @@ class Cable:
             except OSError:
                 return
             far = socket.socket(socket.AF_UNIX)
-            far.connect(str(self._server / self._name))
+            try:
+                far.connect(str(self._server / self._name))
+            except OSError:
+                near.close()
+                far.close()
+                continue
             line = _Line(self, near, far)
-            for target in (line.up, line.down):
-                threading.Thread(target=target, daemon=True).start()
+            self._lines.append(line)
+            self._start(line.up)
+            self._start(line.down)
+
+    def _start(self, target):
+        thread = threading.Thread(target=target, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
 
 class _Line:
@@ -77,6 +100,7 @@ class _Line:
         self.begun = False
         self.sent = 0
         self.keeping = None
+        self.ended = False
 
     def up(self):
         """From the client to the server."""
@@ -84,15 +108,15 @@ class _Line:
             while data := self.near.recv(65_536):
                 if not self._pass(data):
                     return
-        self._cut()
+        self.cut()
 
     def _pass(self, data):
         cable = self.cable
         if self.keeping is not None:
             self.keeping += data
             return self._keep()
-        if not self.begun and BEGIN in data:
-            self.begun = True
+        if BEGIN in data:
+            self.begun = cable.held or cable.limit is not None
         if self.begun and cable.held:
             self.keeping = data
             return self._keep()
@@ -101,14 +125,14 @@ class _Line:
             self.sent += len(data)
             if len(data) >= left:
                 self.far.sendall(data[:left])
-                self._cut()
+                self.cut()
                 return False
         self.far.sendall(data)
         return True
 
     def _keep(self):
         """Hold back until the whole transaction is here, then cut the client off."""
-        if b"pg_notify" not in self.keeping and COMMITTED not in self.keeping:
+        if COMMITTED not in self.keeping or not self.keeping.endswith(SYNC):
             return True
         self.cable.kept.append((self.keeping, self.far))
         self.cable.cuts += 1
@@ -119,18 +143,23 @@ class _Line:
         """From the server to the client."""
         with suppress(OSError):
             while data := self.far.recv(65_536):
-                if self.begun and not self.cable.answers and COMMITTED in data:
+                if not self.cable.answers and COMMITTED in data:
                     break
                 self.near.sendall(data)
         if not any(far is self.far for _, far in self.cable.kept):
-            self._cut()
+            self.cut()
 
-    def _cut(self):
+    def cut(self):
+        if self.ended:
+            return
+        self.ended = True
         self.cable.cuts += 1
+        act, self.cable.on_cut = self.cable.on_cut, None
+        if act is not None:
+            act()
         self._shut(self.near)
         self._shut(self.far)
 
     def _shut(self, end):
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
-        end.close()

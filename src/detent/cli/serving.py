@@ -14,6 +14,7 @@ from detent.bootstrap.server_settings import ServerSettings, load_settings, with
 from detent.bootstrap.serving import ServeSettings, check_exposure, serve
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared
 from detent.cli.sources import load_module
+from detent.model.address import shown_address
 from detent.model.errors import RequestError
 from detent.runtime.settings import WriterSettings
 from detent.web.api.settings import ApiSettings
@@ -100,7 +101,7 @@ def vault_key(settings: ServerSettings) -> str | None:
 
 
 def _greet(url: str, settings: ServerSettings) -> None:
-    _say(f"serving {settings.db} at {url}")
+    _say(f"serving {shown_address(settings.db)} at {url}")
     if not settings.api_key:
         _say("no API key is set: everybody on this machine is the operator; set DETENT_API_KEY")
 

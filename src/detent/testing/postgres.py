@@ -96,6 +96,20 @@ class PostgresServer:
         (self.directory / "data" / "postmaster.pid").unlink(missing_ok=True)
         self.start()
 
+    def replica(self) -> PostgresServer:
+        """A server that follows this one, not started yet; `promote` makes it take writes."""
+        made = PostgresServer()
+        if os.geteuid() == 0:
+            os.chown(made.directory, NOBODY, NOBODY)
+        source = f"host={self.directory} port={self.port} user={USER}"
+        place = str(made.directory / "data")
+        self._run("pg_basebackup", "-d", source, "-D", place, "-R", "-c", "fast")
+        return made
+
+    def promote(self) -> None:
+        """Let a replica become a primary."""
+        self._run("pg_ctl", "promote", "-w", "-D", str(self.directory / "data"))
+
     def url(self, schema: str = "", *, tcp: bool = False, **more: Any) -> str:
         """The URL of a store in it: through its socket, or through loopback."""
         query = {"schema": schema, **more} if schema else dict(more)
@@ -122,15 +136,19 @@ class PostgresServer:
 
     def _make(self, data: Path) -> None:
         host = "scram-sha-256" if self._password else "trust"
-        command: list[str | Path] = [
-            *(self._programs / "initdb", "-D", data, "-U", USER, "--no-sync", "--no-instructions"),
+        options = [
+            *("-D", str(data), "-U", USER, "--no-sync", "--no-instructions"),
             *("--encoding=UTF8", "--locale=C", "--auth-local=trust", f"--auth-host={host}"),
         ]
         if self._password:
             secret = self.directory / "secret"
             secret.write_text(self._password)
             secret.chmod(0o644)
-            command.append(f"--pwfile={secret}")
+            options.append(f"--pwfile={secret}")
+        self._run("initdb", *options)
+
+    def _run(self, program: str, *options: str) -> None:
+        command = [str(self._programs / program), *options]
         subprocess.run(command, check=True, capture_output=True, **_as_nobody())  # noqa: S603
 
     def _options(self) -> list[str]:

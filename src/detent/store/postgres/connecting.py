@@ -26,6 +26,7 @@ OLDEST = 14
 _OLDEST_NUMBER = OLDEST * 10_000
 _WITH_TRANSACTION_TIMEOUT = 170_000
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_PORTS = 65_536
 _STATEMENTS_KEPT = 500
 # A peer that is gone is noticed before a lease is over, and nobody waits for ever.
 _DEFAULTS = {
@@ -70,6 +71,9 @@ def read_address(url: str) -> Address:
         raise _no_address(shown, "it cannot be read") from None
     if parts.scheme.lower() not in POSTGRES:
         raise _no_address(shown, f"its scheme is {parts.scheme!r}")
+    ports = [port for port in str(given.get("port", "")).split(",") if port]
+    if not all(port.isdecimal() and 0 < int(port) < _PORTS for port in ports):
+        raise _no_address(shown, "its port is no number from 1 to 65535")
     schema = dict(named).get("schema", SCHEMA)
     if _SCHEMA_NAME.fullmatch(schema) is None:
         raise _no_address(

@@ -18,6 +18,7 @@ from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
 from detent.model.errors import StoreError
@@ -29,6 +30,7 @@ from detent.store.postgres.failures import (
     refused,
     translate,
 )
+from detent.store.postgres.pipeline import Pipeline
 from detent.store.postgres.values import ints
 
 if TYPE_CHECKING:
@@ -160,25 +162,26 @@ class Session:
         self, statements: Sequence[Statement], after: Sequence[Statement]
     ) -> list[psycopg.Cursor[Any]]:
         connection = self._ready()
-        flight = _Flight(connection)
+        sent = Pipeline(connection)
         whole = self._hook is None
-        flight.fly(statements, after if whole else (), commit=whole)
-        if self._hook is not None and flight.error is None:
+        sent.send(statements, after if whole else (), commit=whole)
+        if self._hook is not None and sent.error is None:
             self._hook()
-            flight.fly((), after, commit=True)
-        if flight.committed:
-            if flight.error is not None:
+            sent.send((), after, commit=True)
+        if sent.committed:
+            if sent.error is not None:
                 self._lost()
-            self.changes += sum(max(each.rowcount, 0) for each in flight.cursors)
-            return flight.cursors
-        error = flight.error or psycopg.InternalError("COMMIT was answered by a rollback")
+            self.changes += sum(max(each.rowcount, 0) for each in sent.cursors)
+            return sent.cursors
+        error = sent.error or psycopg.InternalError("COMMIT was answered by a rollback")
         lost = self._lost()
-        if lost and flight.ending is not None and not flight.refused:
+        if lost and sent.ending is not None and not sent.refused:
             raise Doubtful(error)
         self._roll_back(connection)
-        if flight.unfit is not None:
-            raise refused(flight.unfit) from flight.unfit
-        raise Failed(flight.failed_at, error)
+        self._leave(error)
+        if sent.unfit is not None:
+            raise refused(sent.unfit) from sent.unfit
+        raise Failed(sent.failed_at, error)
 
     def _execute(
         self,
@@ -190,8 +193,17 @@ class Session:
     ) -> psycopg.Cursor[Any]:
         try:
             return connection.cursor(binary=True).execute(sql, values, prepare=keep)
+        except psycopg.Error as error:
+            self._leave(error)
+            raise
         except UNFIT as error:
             raise refused(error) from error
+
+    def _leave(self, error: psycopg.Error) -> None:
+        """A server that takes no writes any more is left: the next connection may find another."""
+        if isinstance(error, ReadOnlySqlTransaction) and self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _ready(self) -> psycopg.Connection[Any]:
         """A connection that lives, as far as can be known without asking the server."""
@@ -236,72 +248,6 @@ class Session:
             with suppress(psycopg.Error):
                 connection.cursor().execute("ROLLBACK")
         self._lost()
-
-
-class _Flight:
-    """Statements on their way through one pipeline, and what came back."""
-
-    __slots__ = ("_connection", "_seen", "cursors", "ending", "error", "refused", "unfit")
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
-        self._seen = [self._cursor()]  # of BEGIN
-        self.cursors: list[psycopg.Cursor[Any]] = []
-        self.ending: psycopg.Cursor[Any] | None = None  # of COMMIT
-        self.error: psycopg.Error | None = None
-        self.unfit: Exception | None = None
-        self.refused = False  # the server has said no: whatever follows, it was not committed
-
-    def fly(
-        self, statements: Sequence[Statement], after: Sequence[Statement], *, commit: bool
-    ) -> None:
-        """Send everything, then wait for all answers."""
-        try:
-            with self._connection.pipeline() as pipeline:
-                try:
-                    self._send(statements, after, commit=commit)
-                    pipeline.sync()
-                except psycopg.Error as error:
-                    self.error = error
-                    # One that ends the connection may come after the commit, and is no answer.
-                    self.refused = error.diag.severity_nonlocalized == "ERROR"
-                except UNFIT as error:
-                    self.unfit, self.refused = error, True
-                    self.error = psycopg.DataError(str(error))
-        except psycopg.Error as error:
-            self.error = self.error or error
-
-    def _send(
-        self, statements: Sequence[Statement], after: Sequence[Statement], *, commit: bool
-    ) -> None:
-        if not self.cursors:
-            self._seen[0].execute("BEGIN", prepare=True)
-        for sql, values in statements:
-            cursor = self._cursor()
-            self.cursors.append(cursor)
-            cursor.execute(sql, values, prepare=True)
-        if commit:
-            self.ending = self._cursor()
-            self.ending.execute("COMMIT", prepare=True)
-            for sql, values in after:
-                self._cursor().execute(sql, values, prepare=True)
-
-    def _cursor(self) -> psycopg.Cursor[Any]:
-        return self._connection.cursor(binary=True)
-
-    @property
-    def committed(self) -> bool:
-        """Whether the server has said that it committed; on a failed one it says ROLLBACK."""
-        result = self.ending.pgresult if self.ending is not None else None
-        return result is not None and result.command_status == b"COMMIT"
-
-    @property
-    def failed_at(self) -> int:
-        """The first statement without an answer; -1 when all have one."""
-        for at, cursor in enumerate(self.cursors):
-            if cursor.pgresult is None:
-                return at
-        return -1
 
 
 def _hung_up(connection: psycopg.Connection[Any]) -> bool:

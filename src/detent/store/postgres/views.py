@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from detent.model.ids import SYSTEM
@@ -45,8 +46,11 @@ SELECT (SELECT coalesce(max(n), 0) FROM instance) AS instances,
     (SELECT count(*) FROM flight) AS flights,
     (SELECT count(*) FROM doubt) AS doubts,
     (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
-        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'S')) AS bytes
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'S')) AS bytes,
+    'PostgreSQL ' || current_setting('server_version') AS server,
+    current_setting('fsync')::bool AND current_setting('full_page_writes')::bool AS durable
 """
+_FIGURE_NAMES = re.findall(r" AS (\w+)", _FIGURES)
 # Indexes that a failed REINDEX has left, and pages that did not match their checksum.
 _INVALID = """
 SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -167,6 +171,5 @@ def check(session: Session) -> list[str]:
 
 def statistics(session: Session) -> dict[str, Any]:
     """Figures for people, and how many rows this connection has written."""
-    names = ("instances", "busy", "journal_rows", "arrivals_waiting", "flights", "doubts", "bytes")
-    figures = dict(zip(names, session.row(_FIGURES), strict=True))
+    figures = dict(zip(_FIGURE_NAMES, session.row(_FIGURES), strict=True))
     return {"total_changes": session.changes, **figures}
