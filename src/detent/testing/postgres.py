@@ -48,9 +48,17 @@ class PostgresServer:
     """A server with a database of its own; use it as a context manager.
 
     With `durable` it syncs to disk as in production, for measurements and crashes of the server.
+    Its data lies below `directory`, where that is named; `settings` are PostgreSQL's own.
     """
 
-    def __init__(self, *, durable: bool = False, password: str = "", **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        password: str = "",
+        directory: Path | None = None,
+        **settings: Any,
+    ) -> None:
         programs = postgres_programs()
         if programs is None:
             raise FileNotFoundError(
@@ -59,7 +67,7 @@ class PostgresServer:
         self._programs = programs
         self._password = password
         self._settings = {"fsync": "on" if durable else "off", **settings}
-        self.directory = Path(tempfile.mkdtemp(prefix="detent-pg-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="detent-pg-", dir=directory))
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
