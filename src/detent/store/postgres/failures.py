@@ -31,7 +31,7 @@ _STATES = {
     "53100": ("store.full", "make room on the server"),
     "53300": ("store.crowded", "raise max_connections, or let fewer processes use it"),
     "25006": ("store.readonly", "name the primary server, not a replica"),
-    "42501": ("store.rights", "grant the role the rights that docs/how-to name"),
+    "42501": ("store.rights", "grant the role what it lacks"),
     "28": ("store.login", "check the user, the password and pg_hba.conf"),
     "3D000": ("store.address", "check the database in the URL, or create it"),
     "42P01": ("store.corrupt", "a table is missing; restore a backup"),
@@ -98,7 +98,7 @@ def translate_opening(error: psycopg.Error, where: str) -> StoreError:
         code, todo = "store.login", "check the user, the password and pg_hba.conf"
     elif any(each in words for each in _CROWDED):
         code, todo = _STATES["53300"]
-    return StoreError(code, f"{where} lets us not in ({said}); {todo}", postgres=said)
+    return StoreError(code, f"{where} cannot be opened ({said}); {todo}", postgres=said)
 
 
 def translated(method: Callable[P, R]) -> Callable[P, R]:

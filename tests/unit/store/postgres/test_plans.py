@@ -125,7 +125,9 @@ def plan_of(store, query, values, *, kept):
 def whole_tables(plan):
     """Scans of whole tables, but for those that hold a row per partition or tenant."""
     scans = [step for step in plan if "Seq Scan on" in step]
-    return [step for step in scans if not re.search(r" on (partition|gate|store|journal_pos) ", step)]
+    return [
+        step for step in scans if not re.search(r" on (partition|gate|store|journal_pos) ", step)
+    ]
 
 
 @pytest.mark.parametrize("read", [*READS.values(), *MORE.values()], ids=[*READS, *MORE])
