@@ -87,11 +87,16 @@ def find_definitions(session: Session, query: DefinitionQuery) -> list[Definitio
         "hash": query.hash,
     }
     wanted = {column: value for column, value in wanted.items() if value is not None}
-    where = " AND ".join(f"{column} = ${at}" for at, column in enumerate(wanted, 1)) or "true"
-    at = len(wanted)
+    conditions = [f"{column} = ${at}" for at, column in enumerate(wanted, 1)]
+    values: list[Any] = list(wanted.values())
+    if query.without is not None:
+        values.append(query.without)
+        conditions.append(f"ns <> ${len(values)}")
+    where = " AND ".join(conditions) or "true"
+    at = len(values)
     sql = f"""{_SELECT} WHERE {where} ORDER BY tenant, ns, name, version DESC
         LIMIT ${at + 1} OFFSET ${at + 2}"""
-    found = session.rows(sql, (*wanted.values(), query.limit, query.offset))
+    found = session.rows(sql, (*values, query.limit, query.offset))
     return [DefinitionRow._make(row) for row in found]
 
 

@@ -37,8 +37,8 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "25000",
 }
-# Every statement here goes from a few keys to their rows, by an index, and the planner is told so: a
-# plan that it made while a table was small would go through all of it once it has grown.
+# Every statement here goes from a few keys to their rows, by an index, and the planner is told so:
+# a plan that it made while a table was small would go through all of it once it has grown.
 _SET_UP = """
 SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool,
     current_setting('server_encoding'),

@@ -1,11 +1,13 @@
-"""The rows of a commit about effects: marks, doubts, blobs, gates, work items, and the seal."""
+"""The rows of a commit beside its turns: marks, doubts, blobs, gates, work, lists, and the seal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from detent.store.postgres.blobs import INSERT_BLOBS
 from detent.store.postgres.flights import delete_flights, insert_marks, insert_tombstones
 from detent.store.postgres.gates import write_gates
+from detent.store.postgres.own_lists import write_lists
 from detent.store.postgres.statements import Rows, Step, keys
 from detent.store.postgres.work_rows import write_work
 
@@ -25,10 +27,6 @@ ON CONFLICT (effect) DO UPDATE SET state = excluded.state, next_try = excluded.n
     "effect text, inst text, state text, next_try int, reason text",
 )
 _DELETE_DOUBTS = "DELETE FROM doubt WHERE effect = ANY($1)"
-_INSERT_BLOBS = Rows(
-    "INSERT INTO blob(inst, digest, body) SELECT * FROM $rows ON CONFLICT DO NOTHING",
-    "inst text, digest text, body bytes",
-)
 _INSERT_SEAL = "INSERT INTO seal(n, tick, roots, digest, signature) VALUES ($1, $2, $3, $4, $5)"
 
 
@@ -46,11 +44,13 @@ def effect_rows(commit: Commit) -> Iterator[Step]:
     if commit.doubts:
         yield from _doubt_rows(commit.doubts, commit.tick)
     if commit.blobs:
-        yield Step(_INSERT_BLOBS.of(commit.blobs))
+        yield Step(INSERT_BLOBS.of(commit.blobs))
     if commit.gate_rows or commit.gate_dues:
         yield from map(Step, write_gates(commit.gate_rows, commit.gate_dues))
     if commit.work or commit.called_off:
         yield from map(Step, write_work(commit))
+    if commit.events or commit.deliveries:
+        yield from map(Step, write_lists(commit.events, commit.deliveries))
     if commit.seal is not None:
         yield Step((_INSERT_SEAL, commit.seal))
 

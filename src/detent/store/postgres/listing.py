@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from detent.ports.own import OwnQuery
     from detent.store.postgres.session import Session
 
+_STORED = """EXISTS (SELECT 1 FROM definition d
+        WHERE d.hash = instance.definition AND d.tenant = instance.tenant)"""
 _START = "SELECT body FROM arrival WHERE id = $1 AND body IS NOT NULL"
 
 
@@ -47,6 +49,8 @@ def recent_instances(session: Session, query: ListQuery) -> list[InstanceRow]:
             conditions.append(f"instance.{column} = {values.add(value)}")
     if query.before:
         conditions.append(f"n < {values.add(query.before)}")
+    if query.stored:
+        conditions.append(_STORED)
     for name, value in query.labels:
         conditions.append(_labelled(query, name, value, values))
     walks.append("(VALUES (1)) AS one(walk)")

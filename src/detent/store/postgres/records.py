@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 from psycopg.errors import UniqueViolation
 
 from detent.ports.records import Record
+from detent.store.postgres.failures import Failed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from detent.ports.records import RecordQuery
     from detent.store.postgres.session import Session
 
@@ -83,11 +86,25 @@ def _filter(query: RecordQuery) -> tuple[str, list[Any]]:
 
 def replace_record(session: Session, record: Record) -> bool:
     """Write what one read before has become; False when it was written since, or is gone."""
+    return replace_records(session, [record]) > 0
+
+
+def replace_records(session: Session, records: Sequence[Record]) -> int:
+    """Write what some read before have become, in one transaction; how many were written."""
+    statements = [(_REPLACE, _replacing(record)) for record in records]
+    while statements:
+        try:
+            return sum(cursor.rowcount for cursor in session.transact(statements))
+        except Failed as failed:
+            if not isinstance(failed.error, UniqueViolation) or failed.at < 0:
+                raise
+            del statements[failed.at]  # its new key is taken; the others are written without it
+    return 0
+
+
+def _replacing(record: Record) -> tuple[Any, ...]:
     values = (record.key, record.owner, record.body, record.updated_ms)
-    try:
-        return session.change(_REPLACE, (record.kind, record.id, record.rev, *values)) > 0
-    except UniqueViolation:
-        return False  # the new key is taken
+    return (record.kind, record.id, record.rev, *values)
 
 
 def delete_record(session: Session, kind: str, id: str) -> bool:

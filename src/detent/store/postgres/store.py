@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from detent.store.postgres import blobs as blob_rows
 from detent.store.postgres import (
     catalogue,
     gates,
     inbox,
     listing,
+    own_lists,
     ownership,
     readiness,
     views,
@@ -208,6 +210,7 @@ class PostgresStore:
     records = _handed(record_rows.records)
     count_records = _handed(record_rows.count_records)
     replace_record = _handed(record_rows.replace_record)
+    replace_records = _handed(record_rows.replace_records)
     delete_record = _handed(record_rows.delete_record)
     prune_records = _handed(record_rows.prune_records)
 
@@ -216,6 +219,9 @@ class PostgresStore:
     instance = _handed(views.instance)
     instances = _handed(views.instances)
     own_instances = _handed(listing.own_instances)
+    events = _handed(own_lists.events)
+    event = _handed(own_lists.event)
+    deliveries = _handed(own_lists.deliveries)
     recent_instances = _handed(listing.recent_instances)
     waiting_start = _handed(listing.waiting_start)
     count_states = _handed(views.count_states)
@@ -225,7 +231,8 @@ class PostgresStore:
     turns = _handed(views.turns)
     seals = _handed(views.seals)
     doubts = _handed(views.doubts)
-    blobs = _handed(views.blobs)
+    blobs = _handed(blob_rows.blobs)
+    put_blob = _handed(blob_rows.put_blob)
     check = _handed(views.check)
     statistics = _handed(views.statistics)
 

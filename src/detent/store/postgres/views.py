@@ -1,4 +1,4 @@
-"""What people and proofs read: instances, journal, turns, seals, doubts, blobs, the database."""
+"""What people and proofs read: instances, journal, turns, seals, doubts, the database."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from detent.ports.store import DoubtRow, InstanceRow, JournalRow, Seal, TurnRow
 from detent.store.postgres.statements import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from detent.ports.store import Page
     from detent.store.postgres.session import Session
 
@@ -37,7 +35,6 @@ FROM doubt d LEFT JOIN instance i ON i.id = d.inst
 WHERE ($1 = '' OR i.tenant = $1) AND ($2 = '' OR d.inst = $2)
 ORDER BY d.since, d.effect LIMIT $3
 """
-_BLOBS = "SELECT digest, body FROM blob WHERE inst = $1 AND digest = ANY($2)"
 _FIGURES = """
 SELECT (SELECT coalesce(max(n), 0) FROM instance) AS instances,
     (SELECT count(*) FROM instance WHERE busy) AS busy,
@@ -148,13 +145,6 @@ def doubts(session: Session, tenant: str, instance_id: str, limit: int) -> list[
     """Effects in doubt, the oldest first; empty arguments do not filter."""
     rows = session.rows(_DOUBTS, (tenant, instance_id, limit))
     return [DoubtRow._make(row) for row in rows]
-
-
-def blobs(session: Session, instance_id: str, digests: Sequence[str]) -> dict[str, bytes]:
-    """The bodies there are, by digest."""
-    if not digests:
-        return {}
-    return dict(session.rows(_BLOBS, (instance_id, keys(digests))))
 
 
 def check(session: Session) -> list[str]:

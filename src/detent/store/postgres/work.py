@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from detent.model import limits
-from detent.ports.work import Claim, Claimed, WorkerRow, WorkEvent
+from detent.ports.work import HELD_MS, Claim, Claimed, WorkerRow, WorkEvent
 from detent.store.postgres.failures import Failed, translated
 from detent.store.postgres.inbox import insert_arrivals
 from detent.store.postgres.session import GUARD
@@ -18,9 +18,10 @@ from detent.store.postgres.statements import Rows, keys
 from detent.store.postgres.work_rows import COLUMNS, EVENTS, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from detent.ports.work import Beat, Report, WorkQuery, WorkRow
+    from detent.ports.store import NewArrival
+    from detent.ports.work import Beat, GivenBack, PushClaim, Report, WorkQuery, WorkRow
     from detent.store.postgres.session import Session
     from detent.store.postgres.statements import Statement
     from detent.store.postgres.waking import Waker
@@ -33,15 +34,24 @@ FROM (SELECT $1::text AS handler) AS asked LEFT JOIN worker
 """
 _CLAIM = f"""
 WITH found AS (
-    SELECT n FROM work_item WHERE {{chosen}} AND available_ms <= $5
-    ORDER BY available_ms, n LIMIT $7 FOR UPDATE SKIP LOCKED),
+    SELECT n, {{when}} AS had_ms FROM work_item WHERE {{chosen}} AND {{when}} <= $5
+    ORDER BY {{when}}, n LIMIT $7 FOR UPDATE SKIP LOCKED),
 moved AS (
     UPDATE work_item SET state = 'claimed', worker = $4, claim_epoch = claim_epoch + 1,
         claimed_ms = $5, heartbeat_ms = $5, deadline_ms = $5 + timeout_ms,
         lease_ms = least($6, $5 + timeout_ms)
-    FROM found WHERE work_item.n = found.n RETURNING {{columns}}),
+    FROM found WHERE work_item.n = found.n RETURNING {{columns}}, found.had_ms),
 noted AS ({EVENTS.format(event="'claimed'", reason="''", at="$5")})
-SELECT * FROM moved ORDER BY available_ms, n
+SELECT {COLUMNS} FROM moved ORDER BY had_ms, n
+"""
+_PUSHED = "greatest(available_ms, push_ms)"  # as the index has it
+_PENDING_PUSHES = (
+    "state = 'pending' AND queue <> '' AND tenant = $1 AND queue = $2 AND handler <> ALL($3)"
+)
+_LOOK_FOR_PUSHES = f"""
+SELECT EXISTS (SELECT 1 FROM work_item WHERE {_PENDING_PUSHES} AND {_PUSHED} <= $4), (
+    SELECT {_PUSHED} FROM work_item WHERE {_PENDING_PUSHES} AND {_PUSHED} > $4
+    ORDER BY {_PUSHED}, n LIMIT 1)
 """
 _HELD = "id = $1 AND state = 'claimed' AND worker = $2 AND claim_epoch = $3"
 # Nothing is kept unless the checkpoint that is to be replaced is the one that is stored.
@@ -73,18 +83,44 @@ _NOTE = f"""
 WITH moved AS (SELECT $1::text AS id, $2::bigint AS claim_epoch, $3::text AS worker)
 {EVENTS.format(event="$4", reason="$5", at="$6")}
 """
-_RECLAIM = Rows(
-    f"""
+_FREE = """state = 'pending', worker = NULL, claimed_ms = NULL, heartbeat_ms = NULL,
+        lease_ms = NULL, deadline_ms = NULL"""
+# Items put back to pending. One that an instance is told of is held back until that one says so,
+# and the arrival that tells it is left in the same statement, for what was put back by it alone.
+_PUT_BACK = f"""
 WITH moved AS (
-    UPDATE work_item SET state = 'pending', worker = NULL, claimed_ms = NULL,
-        heartbeat_ms = NULL, lease_ms = NULL, deadline_ms = NULL, lost = lost + 1
+    UPDATE work_item SET state = 'pending', worker = NULL, claimed_ms = NULL, heartbeat_ms = NULL,
+        lease_ms = NULL, deadline_ms = NULL, {{more}},
+        available_ms = CASE WHEN new.told IS NULL THEN available_ms ELSE {HELD_MS} END
     FROM $rows WHERE work_item.id = new.id AND state = 'claimed'
-        AND work_item.claim_epoch = new.claim_epoch AND lease_ms <= $1
-    RETURNING new.id, new.claim_epoch, new.worker, new.reason),
-noted AS ({EVENTS.format(event="'reclaimed'", reason="moved.reason", at="$1")})
-SELECT id FROM moved
-""",
-    "id text, claim_epoch int, worker text, reason text",
+        AND work_item.claim_epoch = new.claim_epoch AND {{held}}
+    RETURNING new.*, handler, queue, tenant),
+noted AS ({EVENTS.format(event="{event}", reason="moved.reason", at="$1")}),
+left_behind AS (
+    INSERT INTO arrival(id, p, inst, body, tenant)
+    SELECT told, p, inst, body,
+        coalesce((SELECT i.tenant FROM instance i WHERE i.id = moved.inst), '')
+    FROM moved WHERE told IS NOT NULL ORDER BY id ON CONFLICT (id) DO NOTHING)
+SELECT id, handler, queue, tenant FROM moved
+"""
+_BACK = (
+    "id text, claim_epoch int, worker text, reason text, told text, p int, inst text, body bytes"
+)
+_RECLAIM = Rows(
+    _PUT_BACK.format(
+        more="lost = lost + 1, pushes = 0, push_ms = 0",
+        held="lease_ms <= $1",
+        event="'reclaimed'",
+    ),
+    _BACK,
+)
+_GIVE_BACK = Rows(
+    _PUT_BACK.format(
+        more="pushes = pushes + 1, push_ms = $2",
+        held="work_item.worker = new.worker",
+        event="'push_failed'",
+    ),
+    _BACK,
 )
 _OVERDUE = f"""
 SELECT {COLUMNS} FROM work_item
@@ -120,8 +156,8 @@ class PostgresWork:
     @translated
     def claim(self, claim: Claim) -> Claimed:
         """Give pending items to a worker; without any, say when there will be one."""
-        session, chosen = self._session, _pending(claim)
-        which = (claim.handler, claim.queue, claim.tenant)
+        session, (chosen, whose) = self._session, _pending(claim)
+        which = (claim.handler, claim.queue, whose)
         tenant, queue = claim.tenant or "", claim.queue or ""
         look = _LOOK.format(chosen=chosen)
         seen_ms, version, first = session.row(
@@ -132,14 +168,50 @@ class PostgresWork:
             row = (tenant, claim.worker, claim.handler, queue, claim.version, claim.now_ms)
             session.write(_SEE, row, keep=True)
         if first is None or first > claim.now_ms:
-            return Claimed([], first)
-        until = claim.now_ms + claim.stale_ms
-        sql = _CLAIM.format(chosen=chosen, columns=_CLAIMED_COLUMNS)
-        more = (claim.worker, claim.now_ms, until, claim.limit)
-        given = rows(session.write(sql, (*which, *more), keep=True))
+            return Claimed([], _unless_held(first))
+        given = self._give(chosen, "available_ms", which, claim)
         if given:
             return Claimed(given, None)
         return Claimed([], claim.now_ms)  # another one was quicker; there may be more
+
+    @translated
+    def claim_pushes(self, claim: PushClaim) -> Claimed:
+        """Give pending items of a queue to who pushes them; when the next one may be pushed."""
+        which = (claim.tenant, claim.queue, keys(claim.barred))
+        ready, later = self._session.row(_LOOK_FOR_PUSHES, (*which, claim.now_ms), keep=True)
+        given: list[WorkRow] = []
+        if ready and claim.limit:
+            given = self._give(_PENDING_PUSHES, _PUSHED, which, claim)
+        return Claimed(given, _unless_held(later))
+
+    def _give(
+        self, chosen: str, when: str, which: tuple[Any, ...], claim: Claim | PushClaim
+    ) -> list[WorkRow]:
+        sql = _CLAIM.format(chosen=chosen, when=when, columns=_CLAIMED_COLUMNS)
+        until = claim.now_ms + claim.stale_ms
+        more = (claim.worker, claim.now_ms, until, claim.limit)
+        return rows(self._session.write(sql, (*which, *more), keep=True))
+
+    @translated
+    def give_back(self, given: GivenBack) -> bool:
+        """Put an item back to pending, and say in its history why."""
+        asked = (given.id, given.epoch, given.worker, given.reason, *_left(given.told))
+        statement = _GIVE_BACK.of([asked], given.now_ms, given.push_ms)
+        moved = self._session.write(*statement).fetchall()
+        if given.told is None:
+            self._tell(
+                self._waker.work(
+                    [(handler, queue, tenant) for _id, handler, queue, tenant in moved]
+                )
+            )
+        elif moved:
+            self._tell(self._waker.arrivals([given.told.p]))
+        return bool(moved)
+
+    def _tell(self, wakes: Sequence[Statement]) -> None:
+        """Wake others; what is committed stays so when the word is lost."""
+        for statement in wakes:
+            self._session.rows(*statement, keep=True)
 
     @translated
     def beat(self, beat: Beat) -> tuple[Literal["kept", "lost", "seq"], int]:
@@ -182,23 +254,18 @@ class PostgresWork:
         return _NOTE, (*who, event, reason, report.now_ms)
 
     @translated
-    def reclaim(self, overdue: Sequence[WorkRow], now_ms: int) -> list[WorkRow]:
-        """Put items back to pending, where the lease is still over."""
+    def reclaim(
+        self, overdue: Sequence[WorkRow], now_ms: int, told: Mapping[str, NewArrival]
+    ) -> list[WorkRow]:
+        """Put items back to pending, where the lease is still over; those told of are held."""
         if not overdue:
             return []
-        asked = [
-            (
-                row.id,
-                row.claim_epoch,
-                row.worker,
-                f"no heartbeat from {row.worker} since {row.heartbeat_ms} ms",
-            )
-            for row in overdue
-        ]
+        asked = [_reclaiming(row, told.get(row.id)) for row in overdue]
         back = {row[0] for row in self._session.write(*_RECLAIM.of(asked, now_ms))}
         found = [row for row in overdue if row.id in back]
-        for statement in self._waker.work([(r.handler, r.queue, r.tenant) for r in found]):
-            self._session.rows(*statement, keep=True)
+        held = [told[row.id].p for row in found if row.id in told]
+        free = [(r.handler, r.queue, r.tenant) for r in found if r.id not in told]
+        self._tell([*self._waker.arrivals(held), *self._waker.work(free)])
         return found
 
     # looking
@@ -267,11 +334,29 @@ class PostgresWork:
         return self._session.rows(_LOGS, (instance, limit))
 
 
-def _pending(claim: Claim) -> str:
-    """The condition of the pending items a claim may have, one of the forms with an index."""
+def _pending(claim: Claim) -> tuple[str, Any]:
+    """The condition of the pending items a claim may have, and whose: each has its index."""
     queue = "$2::text IS NULL" if claim.queue is None else "queue <> '' AND queue = $2"
-    tenant = "$3::text IS NULL" if claim.tenant is None else "tenant = $3"
-    return f"state = 'pending' AND handler = $1 AND {queue} AND {tenant}"
+    chosen = f"state = 'pending' AND handler = $1 AND {queue}"
+    if claim.tenant is not None:
+        return f"{chosen} AND tenant = $3", claim.tenant
+    if claim.barred:
+        return f"{chosen} AND tenant <> ALL($3)", keys(claim.barred)
+    return f"{chosen} AND $3::text IS NULL", None
+
+
+def _unless_held(when: int | None) -> int | None:
+    """When an item can be had; what is held back has no such instant."""
+    return None if when is None or when >= HELD_MS else when
+
+
+def _reclaiming(row: WorkRow, told: NewArrival | None) -> tuple[Any, ...]:
+    reason = f"no heartbeat from {row.worker} since {row.heartbeat_ms} ms"
+    return (row.id, row.claim_epoch, row.worker, reason, *_left(told))
+
+
+def _left(told: NewArrival | None) -> tuple[Any, ...]:
+    return (None,) * 4 if told is None else (told.id, told.p, told.instance, told.body)
 
 
 def _of(tenant: str | None) -> tuple[str, tuple[Any, ...]]:

@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 COLUMNS = ", ".join(WorkRow._fields)
 
 # The checkpoint of the attempt before goes on with its number. No join: rows are numbered in the
-# order in which they are given.
+# order in which they are given. An item that is there already was taken from a silent worker, and
+# held until the gate let it be handed out once more.
 _INSERT = Rows(
     """
 INSERT INTO work_item(id, effect, instance, tenant, block, handler, queue, attempt, timeout_ms,
-    created_ms, available_ms, params, context, checkpoint, checkpoint_seq)
+    created_ms, available_ms, params, context, ticket, checkpoint, checkpoint_seq)
 SELECT new.id, new.effect, new.instance, new.tenant, new.block, new.handler, new.queue,
     new.attempt, new.timeout_ms, new.created_ms, new.available_ms, new.params, new.context,
-    (SELECT w.checkpoint FROM work_item w WHERE w.id = new.previous),
+    new.ticket, (SELECT w.checkpoint FROM work_item w WHERE w.id = new.previous),
     coalesce((SELECT w.checkpoint_seq FROM work_item w WHERE w.id = new.previous), 0)
 FROM $rows
+ON CONFLICT (id) DO UPDATE SET available_ms = excluded.available_ms, ticket = excluded.ticket
 """,
     "id text, effect text, instance text, tenant text, block text, handler text, queue text, "
     "attempt int, timeout_ms int, created_ms int, available_ms int, params bytes, "
-    "context bytes, previous text",
+    "context bytes, ticket text, previous text",
 )
 # Lines of history for the rows of a query `moved`; an item has no more than its limit of them.
 EVENTS = f"""
@@ -40,6 +42,13 @@ SELECT moved.id, moved.claim_epoch, moved.worker, {{event}}, {{reason}}, {{at}} 
 WHERE (SELECT count(*) FROM work_event e WHERE e.item = moved.id) < {limits.WORK_EVENTS}
 ORDER BY moved.id
 """
+_ROUTED = Rows(
+    f"""
+WITH moved AS (SELECT id, 0 AS claim_epoch, NULL::text AS worker, reason FROM $rows)
+{EVENTS.format(event="'routed'", reason="moved.reason", at="$1")}
+""",
+    "id text, reason text",
+)
 _CALL_OFF = f"""
 WITH moved AS (
     UPDATE work_item SET state = 'cancelled', completed_ms = $2, lease_ms = NULL,
@@ -77,11 +86,15 @@ def write_work(commit: Commit) -> Iterator[Statement]:
                     item.available_ms,
                     item.params,
                     item.context,
+                    item.ticket,
                     item.previous,
                 )
-                for item in commit.work
+                for item in {item.id: item for item in commit.work}.values()
             ]
         )
+    routed = [(item.id, item.routed) for item in commit.work if item.routed]
+    if routed:
+        yield _ROUTED.of(routed, commit.wall_ms)
     if commit.called_off:
         yield _CALL_OFF, [keys(commit.called_off), commit.wall_ms]
 

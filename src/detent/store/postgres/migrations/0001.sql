@@ -69,6 +69,7 @@ CREATE INDEX instance_parent ON instance(parent, n) WHERE parent IS NOT NULL;
 -- The engine's own instances: schedules, gates, correlators, deliveries.
 CREATE INDEX instance_own ON instance(n, tenant) WHERE ns = 'detent';
 CREATE INDEX instance_own_kind ON instance(definition, state, n) WHERE ns = 'detent';
+CREATE INDEX instance_own_tenant ON instance(tenant, definition, state, n) WHERE ns = 'detent';
 
 -- Top-level texts of an instance's metadata, as they were when it was made.
 CREATE TABLE label(
@@ -289,17 +290,23 @@ CREATE TABLE work_item(
     context        bytea   NOT NULL,
     checkpoint     bytea,
     output         bytea,
-    logs           bytea
+    logs           bytea,
+    ticket         text    COLLATE "C" NOT NULL, -- under which the tenant's gate granted the call
+    pushes         bigint  NOT NULL DEFAULT 0, -- times in a row that it was given back by who pushes
+    push_ms        bigint  NOT NULL DEFAULT 0 -- when it may be pushed again
 ) WITH (fillfactor = 80);
 
 CREATE UNIQUE INDEX work_item_id ON work_item(id);
 -- Polling, oldest first, each form of it by an index of its own: of a tenant or of all, by handler
--- or by queue. They hold what is pending and nothing else.
+-- or by queue. They hold what is pending and nothing else. Those of all tenants pass over some.
 CREATE INDEX work_poll ON work_item(handler, tenant, available_ms, n) WHERE state = 'pending';
-CREATE INDEX work_poll_all ON work_item(handler, available_ms, n) WHERE state = 'pending';
+CREATE INDEX work_poll_all ON work_item(handler, available_ms, n, tenant) WHERE state = 'pending';
 CREATE INDEX work_queue ON work_item(handler, queue, tenant, available_ms, n)
     WHERE state = 'pending' AND queue <> '';
-CREATE INDEX work_queue_all ON work_item(handler, queue, available_ms, n)
+CREATE INDEX work_queue_all ON work_item(handler, queue, available_ms, n, tenant)
+    WHERE state = 'pending' AND queue <> '';
+-- Who pushes a tenant's queue.
+CREATE INDEX work_push ON work_item(tenant, queue, greatest(available_ms, push_ms), n, handler)
     WHERE state = 'pending' AND queue <> '';
 -- The reaper.
 CREATE INDEX work_lease ON work_item(lease_ms) WHERE state = 'claimed';
@@ -337,3 +344,38 @@ CREATE TABLE worker(
 );
 
 CREATE INDEX worker_seen ON worker(seen_ms);
+
+-- What lists of events and deliveries are asked by stands beside, so that a list costs what it shows.
+
+-- An event of a producer is kept in the snapshot of its correlator.
+CREATE TABLE event(
+    id         text   COLLATE "C" NOT NULL PRIMARY KEY,
+    tenant     text   COLLATE "C" NOT NULL,
+    status     text   COLLATE "C" NOT NULL,
+    at_ms      bigint NOT NULL,
+    correlator text   COLLATE "C" NOT NULL
+) WITH (fillfactor = 85);
+
+CREATE INDEX event_at ON event(tenant, at_ms DESC, id);
+CREATE INDEX event_status ON event(tenant, status, at_ms DESC, id);
+
+-- A delivery of a webhook is an instance, and has its number.
+CREATE TABLE delivery(
+    n           bigint  NOT NULL PRIMARY KEY,
+    tenant      text    COLLATE "C" NOT NULL,
+    url         text    COLLATE "C" NOT NULL, -- a digest of it
+    event_type  text    COLLATE "C" NOT NULL,
+    delivered   boolean NOT NULL,
+    error_class text    COLLATE "C" NOT NULL
+);
+
+-- One walk for each thing that may be asked, of all tenants and of one.
+CREATE INDEX delivery_url ON delivery(url, n);
+CREATE INDEX delivery_event_type ON delivery(event_type, n);
+CREATE INDEX delivery_delivered ON delivery(delivered, n);
+CREATE INDEX delivery_error_class ON delivery(error_class, n);
+CREATE INDEX delivery_tenant ON delivery(tenant, n);
+CREATE INDEX delivery_tenant_url ON delivery(tenant, url, n);
+CREATE INDEX delivery_tenant_event_type ON delivery(tenant, event_type, n);
+CREATE INDEX delivery_tenant_delivered ON delivery(tenant, delivered, n);
+CREATE INDEX delivery_tenant_error_class ON delivery(tenant, error_class, n);
