@@ -13,7 +13,9 @@ import pytest
 
 from detent.ports.feed import FeedQuery
 from detent.ports.listing import ListQuery
+from detent.ports.own import DeliveryRow, EventRow
 from detent.ports.store import Flight, GateRow
+from detent.ports.work import Claim, GivenBack, PushClaim
 from detent.store.postgres import open_store
 from detent.store.postgres.values import Bools, Bytes, Ints, Texts
 from tests.conformance.adapters import NEW
@@ -32,6 +34,10 @@ TYPES = {
     int: "bigint",
     str: "text",
 }
+A_CLAIM = Claim("h3", "w1", 10**6, 1_000)
+TOLD = an_arrival("told", "id-1")
+A_WORD = GivenBack("work-1", "push:q", 7, 10, 20, "it answered 503", TOLD)
+GONE = EventRow("event-2", "t-2", "", 0, "id-1")
 MORE = {
     "feed": lambda store: store.feed(FeedQuery("acme", {}, 5)),
     "feed ends": lambda store: store.feed_ends(),
@@ -51,7 +57,21 @@ MORE = {
     "doubts of an instance": lambda store: store.doubts("", "id-1", 5),
     "many stretches": lambda store: store.due(range(4), 10, [A_STRETCH] * 20),
     "waiting start": lambda store: store.waiting_start("id-1"),
+    "poll": lambda store: store.work.claim(A_CLAIM),
+    "poll of a tenant": lambda store: store.work.claim(A_CLAIM._replace(tenant="acme")),
+    "poll of all tenants but some": lambda store: store.work.claim(
+        A_CLAIM._replace(queue="q", barred=("t-1", "t-2"))
+    ),
+    "pushes": lambda store: store.work.claim_pushes(
+        PushClaim("acme", "q", "push:q", 10**6, 1_000, barred=("h1",))
+    ),
+    "give back": lambda store: store.work.give_back(A_WORD),
+    "reclaim": lambda store: store.work.reclaim([store.work.item("work-1")], 0, {"work-1": TOLD}),
 }
+
+
+def a_delivery(n):
+    return DeliveryRow(f"id-{n}", f"t-{n % 7}", f"u{n % 9}", f"e{n % 9}", n % 2 == 0, f"c{n % 9}")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +97,9 @@ def filled(postgres_server):
             *changes,
             marks=[Flight(f"effect-{n}", "d", 1, n) for n in numbers],
             blobs=[(f"id-{n}", "a", b"x") for n in numbers],
-            work=[an_item(f"work-{n}", handler=f"h{n % 9}") for n in numbers],
+            work=[an_item(f"work-{n}", handler=f"h{n % 9}", queue="q" * (n % 2)) for n in numbers],
+            events=[EventRow(f"event-{n}", f"t-{n % 7}", "pending", n, "id-1") for n in numbers],
+            deliveries=[a_delivery(n) for n in numbers],
             gate_rows=[GateRow(f"t-{n % 7}", "use", f"k{n}", 0, b"x") for n in numbers],
             taken=[(f"taken-{n}", None) for n in numbers],
         )
@@ -150,7 +172,9 @@ def test_no_statement_of_a_commit_goes_through_a_whole_table(filled):
         marks=[Flight("effect-1", "d", 1, 1)],
         tombstones=["none"],
         dues=[(world.store.instance("id-99").n, 5)],
-        work=[an_item("work-new", previous="work-3")],
+        work=[an_item("work-new", previous="work-3"), an_item("work-5", routed="a rule")],
+        events=[EventRow("event-1", "t-1", "consumed", 1, "id-1"), GONE],
+        deliveries=[a_delivery(1)],
         called_off=["work-7"],
         gate_rows=[GateRow("t-1", "use", "k1", 0, None), GateRow("t-1", "use", "k2", 0, b"")],
     )

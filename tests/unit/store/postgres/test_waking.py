@@ -7,7 +7,7 @@ import queue
 import pytest
 
 from detent.ports.waking import Wake
-from detent.ports.work import Claim
+from detent.ports.work import Claim, GivenBack, PushClaim
 from detent.store.postgres import PostgresListener, open_store
 from detent.store.postgres.waking import Waker
 from tests.conformance.adapters import NEW
@@ -70,8 +70,36 @@ def test_a_claim_that_went_back_wakes_other_workers(listener, store, heard):
     assert heard.get(timeout=10).work
     claim = Claim(handler="charge", worker="w", now_ms=0, stale_ms=10)
     store.work.claim(claim)
-    store.work.reclaim(store.work.overdue(100, 5), 100)
+    store.work.reclaim(store.work.overdue(100, 5), 100, {})
     assert heard.get(timeout=10) == Wake(work=(("charge", "", "acme"),))
+
+
+def test_what_is_given_back_wakes_who_may_have_it_and_what_is_held_wakes_the_writer(
+    listener, store, heard
+):
+    World(store).commit(work=[an_item("w-1", queue="q")])
+    assert heard.get(timeout=10).work
+    push = PushClaim("acme", "q", "push:q", 0, 10)
+    back = GivenBack("w-1", "push:q", 1, 5, 5, "it answered 503")
+    store.work.claim_pushes(push)
+    assert store.work.give_back(back) is True
+    assert heard.get(timeout=10) == Wake(work=(("charge", "q", "acme"),))
+    told = an_arrival("told-1", p=2)
+    store.work.claim_pushes(push._replace(now_ms=5))
+    assert store.work.give_back(back._replace(epoch=7, told=told)) is False  # wakes nobody
+    assert store.work.give_back(back._replace(epoch=2, told=told)) is True
+    assert heard.get(timeout=10) == Wake(partitions=(2,))
+
+
+def test_a_claim_that_went_back_and_is_held_wakes_the_writer_alone(listener, store, heard):
+    World(store).commit(work=[an_item("w-1")])
+    assert heard.get(timeout=10).work
+    store.work.claim(Claim(handler="charge", worker="w", now_ms=0, stale_ms=10))
+    told = {"w-1": an_arrival("told-1", p=2)}
+    store.work.reclaim(store.work.overdue(100, 5), 100, told)
+    assert heard.get(timeout=10) == Wake(partitions=(2,))
+    store.enqueue([an_arrival("a-1", p=3)], 1)
+    assert heard.get(timeout=10) == Wake(partitions=(3,))
 
 
 def test_a_report_wakes_the_writer(listener, store, heard):
