@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import floor, gated, pure, serving, standing, throughput, workers
+from bench import databases, floor, gated, pure, serving, standing, throughput, workers
 from bench.figure import Figure, machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -44,6 +44,7 @@ GROUPS: dict[str, Callable[[], list[Figure]]] = {
     "recovery": standing.recovery,
     "limits": gated.limits,
     "w1_limited": gated.w1_limited,
+    "w1_postgres": databases.w1_postgres,
     "serve": serving.serve,
     "idle_workers": workers.idle_workers,
     "signal_to_effect": workers.signal_to_effect,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from hypothesis import settings
 
+from tests.postgres_fixture import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]
+
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import apsw
+import psycopg
 import pytest
 
-from detent.store.sqlite import NewStore, open_store
+from detent.ports.opening import NewStore
+from detent.store import postgres, sqlite
+from detent.store.postgres.connecting import connector, read_address
+from tests.cable import Cable
+from tests.postgres_fixture import fresh_url
 
 PARTITIONS = 4
 NEW = NewStore(
@@ -22,12 +27,15 @@ NEW = NewStore(
 class SqliteFile:
     """A store file; every call of the factory is one more connection to it."""
 
-    def __init__(self, directory):
+    said = "sqlite"  # where an error keeps the database's own words
+    statements = 25  # a commit with every kind of row has more
+
+    def __init__(self, directory, _request):
         self.path = directory / "store.db"
         self.opened = []
 
     def __call__(self):
-        store = open_store(self.path, create=NEW)
+        store = sqlite.open_store(self.path, create=NEW)
         self.opened.append(store)
         return store
 
@@ -69,8 +77,8 @@ class SqliteFile:
 class SqliteMemory(SqliteFile):
     """A store in memory, which has one connection."""
 
-    def __init__(self, _directory):
-        super().__init__(_directory)
+    def __init__(self, directory, request):
+        super().__init__(directory, request)
         self.path = ":memory:"
 
     def __call__(self):
@@ -79,5 +87,61 @@ class SqliteMemory(SqliteFile):
         return super().__call__()
 
 
-ADAPTERS = {"sqlite-file": SqliteFile, "sqlite-memory": SqliteMemory}
-ADAPTER_ERRORS = (apsw.Error,)
+class Postgres:
+    """A schema of a real server; every call of the factory is one more connection to it."""
+
+    said = "postgres"
+    statements = 20
+
+    def __init__(self, _directory, request):
+        self._server = request.getfixturevalue("postgres_server")
+        self.url = fresh_url(self._server)
+        self.opened = []
+
+    def __call__(self):
+        store = postgres.open_store(self.url, create=NEW)
+        self.opened.append(store)
+        return store
+
+    def close(self):
+        for store in self.opened:
+            store.close()
+
+    @contextmanager
+    def failing(self, store, number):
+        """As for a file; wake-ups do not count: they go behind the COMMIT and may be lost."""
+        seen = []
+
+        class Traced(psycopg.RawCursor):
+            def execute(self, query, params=None, **more):
+                if "pg_notify" not in query and query != "ROLLBACK":
+                    seen.append(query)
+                    if len(seen) == number:
+                        query, params = REFUSE, None
+                return super().execute(query, params, **more)
+
+        store._session.connection().cursor_factory = Traced
+        try:
+            yield seen
+        finally:
+            store._session.connection().cursor_factory = psycopg.RawCursor
+
+    @contextmanager
+    def interrupted(self, store, steps):
+        """Cut the connection after that many bytes of a transaction."""
+        cable = Cable(self._server.directory, self._server.port)
+        session, plain = store._session, store._session._connect
+        session._connect = connector(read_address(cable.url(self.url)), read_only=False)
+        session._connection.close()
+        cable.limit = steps
+        try:
+            yield
+        finally:
+            session._connect = plain
+            cable.close()
+        assert cable.cuts
+
+
+REFUSE = "DO $$ BEGIN RAISE EXCEPTION 'told to' USING ERRCODE = 'query_canceled'; END $$"
+ADAPTERS = {"sqlite-file": SqliteFile, "sqlite-memory": SqliteMemory, "postgres": Postgres}
+ADAPTER_ERRORS = (apsw.Error, psycopg.Error)

@@ -11,7 +11,7 @@ from tests.conformance.world import World
 @pytest.fixture(params=sorted(ADAPTERS))
 def store_factory(request, tmp_path):
     """Opens connections to one fresh store; a call is one connection."""
-    factory = ADAPTERS[request.param](tmp_path)
+    factory = ADAPTERS[request.param](tmp_path, request)
     yield factory
     factory.close()
 

@@ -86,6 +86,17 @@ def test_bytes_come_back_as_they_went_in(world, store):
     assert store.blobs("two", ["blob-1"]) == {}
 
 
+def test_rows_of_many_megabytes_come_back_whole(world, store):
+    """More than the buffers between a store and its database hold at once."""
+    changes = [a_change(f"id-{n}", snapshot=b"s" * 700_000, body=b"j" * 700_000) for n in range(6)]
+    world.commit(*changes, blobs=[("id-0", "blob-1", ALL_BYTES * 10_000)])
+    world.commit(*[world.next_change(change.id, snapshot=b"t" * 700_000) for change in changes])
+    loaded = store.load([change.id for change in changes])
+    assert {row.body for row in loaded.values()} == {b"t" * 700_000}
+    assert [len(row.body) for row in store.journal_scan(0, 6)] == [700_000] * 6
+    assert store.blobs("id-0", ["blob-1"]) == {"blob-1": ALL_BYTES * 10_000}
+
+
 def test_text_of_every_plane_and_the_widest_integers_come_back(world, store):
     id = "ключ-🗝-\u0000-end"
     world.commit(a_change(id, due=2**63 - 1, birth={"tenant": "tenänt"}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.bootstrap.owners import open_reader
+from detent.bootstrap.stores import open_reader
 from detent.cli.demo_limits import run_limits
 from detent.cli.tally import tally
 from tests.unit.cli.commands import detent, process

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from detent.bootstrap.owners import living_owner, open_reader
+from detent.bootstrap.owners import living_owner
+from detent.bootstrap.stores import open_reader
 from tests.unit.cli.commands import SOURCE, detent
 
 REPORT = "name: report\nversion: 1\nblocks:\n- {type: step, id: a, handler: forever_note}\n"

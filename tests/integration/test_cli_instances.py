@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from detent import Engine, Failed, handler, sequence, step, wait
-from detent.bootstrap.owners import open_reader
+from detent.bootstrap.stores import open_reader
 from tests.unit.cli.commands import detent, process
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from detent import Engine, sequence, step, wait
-from detent.bootstrap.owners import open_reader
 from detent.bootstrap.signing import read_check, read_signer, write_keys
+from detent.bootstrap.stores import open_reader
 from detent.kernel.anchor import anchor_digest, read_anchor, with_signature
 from detent.kernel.chain import GENESIS, seal_of
 from detent.kernel.signature import split

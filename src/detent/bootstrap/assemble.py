@@ -39,20 +39,23 @@ from detent.bootstrap.own import register_own
 from detent.bootstrap.resealing import note_keys
 from detent.bootstrap.settings import Settings, for_writer
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.stores import make_listener, open_reader
 from detent.bootstrap.until import moved
 from detent.bootstrap.vaults import vault_of
 from detent.bootstrap.virtual import VirtualDriver
-from detent.bootstrap.wake import WakeListener
 from detent.bootstrap.work import WorkRoom
 from detent.handlers import Registry
 from detent.handlers.webhooks import Post
 from detent.model import limits
+from detent.model.address import MEMORY
 from detent.model.decision import HandlerSpec, Verdict
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.figures import add_counts
 from detent.model.ids import timed_id
 from detent.model.link import Control, Decided, Submission
+from detent.ports.opening import OpenedStore
+from detent.ports.waking import Listener
 from detent.runtime.clock import VirtualClock, boot_time_ms, wall_time_ms
 from detent.runtime.dispatch_guard import guard_reentrant
 from detent.runtime.dispatcher import Dispatcher
@@ -63,16 +66,14 @@ from detent.service.catalogue import definition_row
 from detent.service.handing_out import StoredSecrets
 from detent.service.starting import Moment, StartRequest, start_arrival, start_submission
 from detent.service.vault import Safe
-from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
-MEMORY = ":memory:"
 
 
 class Parts:
     """What an engine is made of; used by many threads."""
 
-    def __init__(self, settings: Settings, store: SqliteStore, directory: str = "") -> None:
+    def __init__(self, settings: Settings, store: OpenedStore, directory: str = "") -> None:
         """`directory` is removed with everything in it when the engine closes."""
         self.settings = settings
         self.meta = store.meta()
@@ -95,14 +96,14 @@ class Parts:
         self._driver: VirtualDriver | None = None
         self._link: ThreadLink | ProcessLink | None = None
         self._dispatcher: Dispatcher | None = None
-        self._wake: WakeListener | None = None
+        self._wake: Listener | None = None
         self._directory = directory
         self._stopping = threading.Lock()
         self._number, self._closed = -1, False
         self._valid_until_ms, self._margin_ms = 0, settings.turns.lease_margin_ms
         self.held = ""
-        reader = partial(open_store, settings.path, create=None, read_only=True)
         memory = settings.path == MEMORY
+        reader = partial(open_reader, settings.path)
         self.inspector = Inspector((lambda: store) if memory else reader, shared=memory)
 
     # wiring --------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ class Parts:
 
     # reading and catalogue -----------------------------------------------------------------------
 
-    def read(self, use: Callable[[SqliteStore], T]) -> T:
+    def read(self, use: Callable[[OpenedStore], T]) -> T:
         """Use the reader's connection, one caller at a time."""
         with self._lock:
             if self._closed:
@@ -320,7 +321,7 @@ class Parts:
 
     def _open_running(self) -> None:
         lower_switch_interval(self.settings.switch_interval_ms)
-        self._wake = WakeListener(lambda: self.submit(Control("wake")))
+        self._wake = make_listener(self.settings.path, self.meta, self.work.woken)
         handover = Handover(
             settings=for_writer(self.settings),
             owner=make_owner(self.settings, self._wake.address),

@@ -1,7 +1,7 @@
 """`EngineDesk`: the engine as a server's event loop sees it; nothing here blocks the loop.
 
 Reads run on a few threads, each with a connection of its own. Catalogue writes share one thread,
-since SQLite has one writer at a time anyway. Answers of the writer come back to the loop.
+since a file has one writer at a time anyway. Answers of the writer come back to the loop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from detent.bootstrap.callers import raise_refusal
+from detent.bootstrap.stores import open_reader
 from detent.model import limits
 from detent.model.errors import DetentError, RequestError
 from detent.model.figures import Times
@@ -24,14 +25,13 @@ from detent.model.ids import partition_of
 from detent.model.link import Control
 from detent.service.bell import long_poll
 from detent.service.desk import Statistics
-from detent.store.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
     from detent.bootstrap.engine import Engine
     from detent.model.decision import HandlerSpec, Verdict
     from detent.model.link import Submission
-    from detent.ports.store import NewArrival
+    from detent.ports.store import NewArrival, Store
     from detent.service.desk import WorkDoor
     from detent.service.starting import Moment
     from detent.service.vault import Safe
@@ -53,7 +53,7 @@ class EngineDesk:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hushed = False
         self._own = threading.local()
-        self._open: list[SqliteStore] = []
+        self._open: list[Store] = []
         self._readers = ThreadPoolExecutor(readers, "detent-read")
         self._writer = ThreadPoolExecutor(1, "detent-write")
         self._verbs = ThreadPoolExecutor(VERBS, "detent-verb")
@@ -235,9 +235,7 @@ class EngineDesk:
     def _read(self, use: Callable[[Any], T]) -> T:
         store = getattr(self._own, "store", None)
         if store is None:
-            store = self._own.store = open_store(
-                self._parts.settings.path, create=None, read_only=True
-            )
+            store = self._own.store = open_reader(self._parts.settings.path)
             self._open.append(store)
         return use(store)
 

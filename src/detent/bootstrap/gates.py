@@ -16,11 +16,11 @@ from detent.definition.system import GATE
 from detent.model.decision import Verdict
 from detent.model.definition import Definition
 from detent.model.link import Submission
+from detent.ports.store import Store
 from detent.service import gate_views, gates
 from detent.service.arguments import invalid
 from detent.service.gate_views import LimitView, PoolView, ResourceView
 from detent.service.starting import Moment
-from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class ResourceFields(TypedDict, total=False):
 class Look(Protocol):
     """How the store is read."""
 
-    def __call__(self, use: Callable[[SqliteStore], T], /) -> T: ...
+    def __call__(self, use: Callable[[Store], T], /) -> T: ...
 
 
 class Door(NamedTuple):

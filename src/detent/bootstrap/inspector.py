@@ -19,13 +19,12 @@ from detent.kernel.views import AuditEntry, OutputRow, Timeline
 from detent.kernel.whatif import WhatIf
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
-from detent.ports.store import Page
+from detent.ports.store import Page, Store
 from detent.service import explaining, histories, proving
 from detent.service.gate_views import gated_tenants
 from detent.service.in_line import calls_of
 from detent.service.instances import InstanceView, Listing, list_instances, show_instance
 from detent.service.migrating import preview_migration
-from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
@@ -33,15 +32,15 @@ T = TypeVar("T")
 class Inspector:
     """The views of one store; `tenant` None means any, for operators."""
 
-    def __init__(self, connect: Callable[[], SqliteStore], *, shared: bool) -> None:
+    def __init__(self, connect: Callable[[], Store], *, shared: bool) -> None:
         """`shared` says that the connection is somebody else's and is not closed here."""
         self._connect = connect
         self._shared = shared
-        self._store: SqliteStore | None = None
+        self._store: Store | None = None
         self._closed = False
         self._lock = threading.Lock()
 
-    def look(self, use: Callable[[SqliteStore], T]) -> T:
+    def look(self, use: Callable[[Store], T]) -> T:
         """Use the connection, one caller at a time."""
         with self._lock:
             if self._closed:

@@ -1,4 +1,4 @@
-"""Making the adapters: the store file, its clock, its owner, and the writer over them."""
+"""Making the adapters: the store, its clock, its owner, and the writer over them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import msgspec
 
 from detent.bootstrap.chance import system_chance
 from detent.bootstrap.known_handlers import recall, registration
+from detent.bootstrap.owners import await_leases
 from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
+from detent.bootstrap.stores import open_store
 from detent.model import limits
 from detent.model.decision import HandlerSpec
 from detent.model.errors import StoreError
 from detent.model.ids import timed_id
 from detent.model.link import Submit
-from detent.ports.store import Meta, Owner
+from detent.ports.opening import NewStore, OpenedStore
+from detent.ports.store import Meta, Owner, Store
 from detent.runtime import failpoints
 from detent.runtime.clock import (
     SteppedClock,
@@ -31,7 +34,6 @@ from detent.runtime.clock import (
 )
 from detent.runtime.links import ProcessLink, ThreadLink
 from detent.runtime.writer import Writer
-from detent.store.sqlite import NewStore, SqliteStore, open_store
 
 VIRTUAL_EPOCH_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z, so that virtual runs are alike
 
@@ -42,12 +44,12 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     owner: Owner
     handlers: dict[str, HandlerSpec]
-    lock: int  # the descriptor of the OS lock, which the engine holds as long as it makes calls
+    lock: int | None  # of the OS lock, which the engine holds while it makes calls, if there is one
     ahead_ms: int  # wall time less boot time by the engine's clock, so that both agree on leases
 
 
-def open_or_create(settings: Settings, lock: int | None = None) -> SqliteStore:
-    """The store at the settings' path, made if it is not there; fixed settings must agree.
+def open_or_create(settings: Settings, lock: int | None = None) -> OpenedStore:
+    """The store at the settings' address, made if it is not there; fixed settings must agree.
 
     With `lock` it shares the OS lock that the descriptor carries.
     """
@@ -126,7 +128,7 @@ def chance_of(seed: str | None) -> Callable[[int], bytes]:
     return derived
 
 
-def seed_of(settings: Settings, store: SqliteStore) -> str | None:
+def seed_of(settings: Settings, store: Store) -> str | None:
     """The seed of this opening: a store opened again must not give out the same ids once more."""
     opened = max((row.fence_epoch for row in store.partitions()), default=0)
     return f"{settings.seed}\x00{opened}" if settings.seed is not None and opened else settings.seed
@@ -145,7 +147,8 @@ def lower_switch_interval(ms: float | None) -> None:
 def make_link(handover: Handover, chance: Callable[[int], bytes]) -> ThreadLink | ProcessLink:
     """The way to a writer in the place that the settings name."""
     if handover.settings.writer == "process":
-        return ProcessLink(msgspec.json.encode(handover), descriptors=[handover.lock])
+        shared = [] if handover.lock is None else [handover.lock]
+        return ProcessLink(msgspec.json.encode(handover), descriptors=shared)
     return ThreadLink(lambda successor: make_writer(handover, chance, successor=successor))
 
 
@@ -158,6 +161,8 @@ def make_writer(handover: Handover, chance: Callable[[int], bytes], *, successor
     signer = signer_of(settings.seal_key)
     store = open_or_create(settings, handover.lock)
     try:
+        if handover.lock is None:
+            await_leases(store, settings, owner.id)
         known = {**recall(store), **handover.handlers}
         clock = make_clock(store.meta(), settings, handover.ahead_ms)
     except BaseException:

@@ -14,16 +14,17 @@ from typing import Any, NoReturn, Self, TypeVar
 from detent.bootstrap.crons import Crons
 from detent.bootstrap.gates import Door, Limits, Pools
 from detent.bootstrap.inspector import Inspector
-from detent.bootstrap.owners import living_owner, logical_now_ms, open_reader
+from detent.bootstrap.owners import living_owner, logical_now_ms
+from detent.bootstrap.stores import open_reader
 from detent.definition import load
 from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.ports.definitions import DefinitionQuery
+from detent.ports.store import Store
 from detent.service.catalogue import find_definition
 from detent.service.clock import ClockView
 from detent.service.sequences import list_sequences, sequence_wire
 from detent.service.starting import Moment, check_labels
-from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class Onlooker:
 
     def __init__(self, path: str | Path) -> None:
         """Open the store at `path`, which must exist."""
-        self.store: SqliteStore = open_reader(path)
+        self.store: Store = open_reader(path)
         self.inspect = Inspector(lambda: self.store, shared=True)
         door = Door(_refuse, _refuse, self._look, self._moment)
         self.limits = Limits(door)
@@ -90,7 +91,7 @@ class Onlooker:
     ) -> None:
         self.close()
 
-    def _look(self, use: Callable[[SqliteStore], T], /) -> T:
+    def _look(self, use: Callable[[Store], T], /) -> T:
         return use(self.store)
 
     def _moment(self) -> Moment:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from pathlib import Path
 
+from detent.bootstrap.settings import Settings
+from detent.bootstrap.stores import is_locked
+from detent.model import limits
 from detent.ports.store import Owner, Store
 from detent.runtime.clock import wall_time_ms
-from detent.store.sqlite import SqliteStore, is_locked, open_store
 
-
-def open_reader(path: str | Path) -> SqliteStore:
-    """A connection that can only read; it works beside any owner."""
-    return open_store(path, create=None, read_only=True)
+_LOOK_S = 0.5
+_LONGEST_WAIT_S = limits.WRITER_START_MS / 1000 * 0.75  # whoever opens an engine waits no longer
 
 
 def logical_now_ms(store: Store) -> int:
@@ -42,6 +43,37 @@ def silent_owner(store: Store, path: str | Path) -> Owner | None:
         if owner.host == here and _exists(owner.pid) and is_locked(path):
             return owner
     return None
+
+
+def await_leases(store: Store, settings: Settings, owner: str) -> None:
+    """Wait for leases of an owner that is gone; where no lock tells so, they must run out.
+
+    One that is renewed meanwhile, or whose process is seen here, is not gone: then whoever acquires
+    is told at once.
+    """
+    wanted = settings.turns.partitions or range(store.meta().partitions)
+    seen: dict[int, int] = {}
+    until = time.monotonic() + _LONGEST_WAIT_S
+    while time.monotonic() < until:
+        now_ms = wall_time_ms()
+        held = [
+            row
+            for row in store.partitions()
+            if row.p in wanted and row.owner not in ("", owner) and row.lease_until_ms > now_ms
+        ]
+        renewed = any(row.lease_until_ms > seen.get(row.p, row.lease_until_ms) for row in held)
+        if not held or renewed or _alive_here(store, {row.owner for row in held}):
+            return
+        seen.update((row.p, row.lease_until_ms) for row in held)
+        last_ms = max(row.lease_until_ms for row in held)
+        time.sleep(min(_LOOK_S, (last_ms - now_ms) / 1000 + 0.001))
+
+
+def _alive_here(store: Store, ids: set[str]) -> bool:
+    here = socket.gethostname()
+    return any(
+        owner.id in ids and owner.host == here and _exists(owner.pid) for owner in store.owners()
+    )
 
 
 def _exists(pid: int) -> bool:

@@ -13,6 +13,7 @@ from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
 from detent.handlers.network.settings import Allowed
 from detent.model import limits
+from detent.model.address import shown_address
 from detent.model.errors import RequestError
 from detent.model.webhook import Delivery, Webhook, check_webhooks
 from detent.runtime.settings import WriterSettings
@@ -51,7 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     turns: WriterSettings = WriterSettings()
 
     def __repr__(self) -> str:
-        return f"Settings(path={self.path!r})"  # a vault key may be among them
+        shown = shown_address(self.path)
+        return f"Settings(path={shown!r})"  # a vault key may be among them
 
 
 _NAMES = tuple(name for name in Settings.__struct_fields__ if name != "path")
@@ -60,7 +62,7 @@ _NAMES = tuple(name for name in Settings.__struct_fields__ if name != "path")
 def settings_of(path: object, named: dict[str, Any]) -> Settings:
     """Settings out of what a caller gave; each must be of its type."""
     if not _is_path(path):
-        raise _bad("path", "the path of a file, or ':memory:'", path)
+        raise _bad("path", "the path of a file, ':memory:' or the URL of a database", path)
     for name in named:
         if name not in _NAMES:
             near = get_close_matches(name, _NAMES, n=1)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from detent.model import limits
 from detent.model.decision import HandlerSpec, Verdict
 from detent.model.link import Submission
+from detent.ports.store import Store
 from detent.service import steering
 from detent.service.bulk import (
     BulkOptions,
@@ -23,7 +24,6 @@ from detent.service.bulk import (
 )
 from detent.service.sending import Verb
 from detent.service.starting import Moment
-from detent.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Look(Protocol):
     """Reads the store."""
 
-    def __call__(self, use: Callable[[SqliteStore], T], /) -> T: ...
+    def __call__(self, use: Callable[[Store], T], /) -> T: ...
 
 
 class Steering:

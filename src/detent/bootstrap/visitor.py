@@ -21,6 +21,7 @@ from detent.bootstrap.making import chance_of, make_clock
 from detent.bootstrap.owners import living_owner, silent_owner
 from detent.bootstrap.settings import Settings
 from detent.bootstrap.steering import Steering
+from detent.bootstrap.stores import open_store
 from detent.definition import load
 from detent.kernel.fork import ForkRequest
 from detent.kernel.lifecycle import TERMINAL
@@ -30,7 +31,7 @@ from detent.model.definition import Definition
 from detent.model.errors import RequestError
 from detent.model.ids import partition_of, timed_id
 from detent.model.link import Submission
-from detent.ports.store import InstanceRow, NewArrival
+from detent.ports.store import InstanceRow, NewArrival, Store
 from detent.runtime.clock import wall_time_ms
 from detent.runtime.turn import CLOCK_ACCEPTED
 from detent.service import sending
@@ -51,7 +52,6 @@ from detent.service.starting import (
     start_submission,
 )
 from detent.service.steering import command_args
-from detent.store.sqlite import SqliteStore, open_store
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Visitor:
     def __init__(self, path: str | Path, *, timeout_ms: int = limits.ASK_TIMEOUT_MS) -> None:
         """Open the store at `path`, which must exist; an ask waits for `timeout_ms` at most."""
         self._settings = Settings(path=str(path))
-        self._store: SqliteStore = open_store(path, create=None)
+        self._store: Store = open_store(path, create=None)
         self._meta = self._store.meta()
         self._clock = make_clock(self._meta, self._settings)
         self._chance = chance_of(None)
@@ -234,7 +234,7 @@ class Visitor:
     def _door(self) -> Door:
         return Door(self._configure, self._begin, self._look, self._moment)
 
-    def _look(self, use: Callable[[SqliteStore], T], /) -> T:
+    def _look(self, use: Callable[[Store], T], /) -> T:
         return use(self._store)
 
     def wait_for(

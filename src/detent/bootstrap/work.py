@@ -24,6 +24,7 @@ from detent.service.work_views import Task, WorkerView, WorkStats
 if TYPE_CHECKING:
     from detent.bootstrap.assemble import Parts
     from detent.ports.store import Store
+    from detent.ports.waking import Wake
 
 _log = logging.getLogger("detent.bootstrap")
 
@@ -115,6 +116,14 @@ class WorkRoom:
         """A report was left for an instance: the writer looks at its arrivals."""
         self._looked = False
         self._parts.submit(Control("wake"))
+
+    def woken(self, wake: Wake) -> None:
+        """Another process left something: arrivals for the writer, or work for those who wait."""
+        if wake.partitions or wake.missed:
+            self._parts.submit(Control("wake"))
+        self.bell.ring(wake.work)
+        if wake.missed:
+            self.bell.rouse()
 
     def reap(self) -> int | None:
         """Deal with claims whose lease is over; when the next one is, if there is one."""

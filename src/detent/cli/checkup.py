@@ -17,6 +17,7 @@ from detent.cli.reader import Reader
 from detent.cli.shown import plural
 from detent.cli.times import relative, span
 from detent.model import limits
+from detent.model.address import is_file, shown_address
 from detent.model.snapshot import decode_snapshot
 from detent.ports.store import Store
 from detent.runtime.clock import wall_time_ms
@@ -42,7 +43,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     todo: str = ""
 
 
-def machine_findings(path: str) -> Iterator[Finding]:
+def machine_findings(address: str) -> Iterator[Finding]:
     """What can be said without opening the store."""
     import apsw
 
@@ -52,19 +53,21 @@ def machine_findings(path: str) -> Iterator[Finding]:
     yield Finding(
         level="ok", name="versions", said=f"{versions}, SQLite {apsw.sqlite_lib_version()}"
     )
-    yield _disk(Path(path))
+    if is_file(address):
+        yield _disk(Path(address))
 
 
-def store_findings(reader: Reader, path: str, *, quick: bool) -> Iterator[Finding]:
+def store_findings(reader: Reader, address: str, *, quick: bool) -> Iterator[Finding]:
     """What an open store tells."""
     store = reader.store
     meta = store.meta()
-    about = f"{path}: schema {meta.schema}, {meta.clock} clock, {meta.resolution_ms} ms a tick"
-    yield Finding(level="ok", name="store", said=f"{about}, {meta.partitions} partitions")
+    about = f"schema {meta.schema}, {meta.clock} clock, {meta.resolution_ms} ms a tick"
+    said = f"{shown_address(address)}: {about}, {meta.partitions} partitions"
+    yield Finding(level="ok", name="store", said=said)
     yield _owner(store)
     yield _lease(store)
     yield _clock(store)
-    yield _wal(path)
+    yield _wal(address) if is_file(address) else _server(store)
     if not quick:
         yield _integrity(store)
     yield _arrivals(store)
@@ -143,12 +146,21 @@ def _wal(path: str) -> Finding:
     return Finding(level="warn", name="log", said=said, todo=todo)
 
 
+def _server(store: Store) -> Finding:
+    figures = store.statistics()
+    said = f"{figures['server']}, {figures['bytes'] / MEBIBYTE:,.1f} MiB in tables and indexes"
+    if figures["durable"]:
+        return Finding(level="ok", name="server", said=said)
+    todo = "set fsync and full_page_writes to on; a power cut may lose what was committed"
+    return Finding(level="warn", name="server", said=f"{said}; it does not sync", todo=todo)
+
+
 def _integrity(store: Store) -> Finding:
     problems = store.check()
     if not problems:
-        return Finding(level="ok", name="integrity", said="the file is intact")
+        return Finding(level="ok", name="integrity", said="the database finds nothing wrong")
     said = f"{plural(len(problems), 'problem')}, the first: {problems[0]}"
-    todo = "stop the engine and restore the file from a backup"
+    todo = "stop the engine and restore a backup"
     return Finding(level="fail", name="integrity", said=said, todo=todo)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from detent.bootstrap.engine import Engine
-from detent.bootstrap.owners import open_reader
+from detent.bootstrap.stores import open_reader
 from detent.cli.tally import count_steps
 from detent.definition import sequence, step
 from detent.handlers import handler

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from detent.bootstrap.engine import Engine
 from detent.bootstrap.making import open_or_create
 from detent.bootstrap.reach import reach
 from detent.bootstrap.settings import Settings
+from detent.bootstrap.stores import open_reader
 from detent.bootstrap.visitor import Visitor
 from detent.cli.invocation import Invocation
-from detent.model.errors import RequestError
+from detent.model.address import shown_address
+from detent.model.errors import RequestError, StoreError
 
 if TYPE_CHECKING:
     from detent.client.client import Client
@@ -63,8 +64,11 @@ def named_for_people() -> Iterator[None]:
         raise
 
 
-def _make_store(path: str) -> None:
-    if Path(path).exists():
-        return
-    open_or_create(Settings(path=path)).close()
-    sys.stderr.write(f"made the store {path}\n")
+def _make_store(address: str) -> None:
+    try:
+        open_reader(address).close()
+    except StoreError as error:
+        if not error.details.get("absent"):
+            raise
+        open_or_create(Settings(path=address)).close()
+        sys.stderr.write(f"made the store {shown_address(address)}\n")

@@ -24,6 +24,7 @@ from detent.cli.sources import Source, json_value, load_definition, load_module
 from detent.cli.watching import Watch, follow, mark, one_tree
 from detent.kernel.lifecycle import INSTANCE, TERMINAL
 from detent.model import limits
+from detent.model.address import shown_address
 from detent.model.errors import RequestError
 from detent.model.ids import SYSTEM
 from detent.ports.store import Page
@@ -102,7 +103,7 @@ def run(options: Invocation, file: str | None, **given: Any) -> int:
         )
         ran = _run(options, engine, reader, plan)
         if not options.json:
-            _show(options.screen(), reader, ran, options.db)
+            _show(options.screen(), reader, ran, shown_address(options.db))
     if options.json:
         write_json(ran)
     if ran.interrupted:
@@ -150,7 +151,7 @@ def _run(options: Invocation, engine: Engine, reader: Reader, plan: _Plan) -> Ra
         ids = _unfinished(reader)
     watched = None if plan.forever else ids
     about = "" if watched is None else plural(len(ids), "instance")
-    title = "   ".join(filter(None, (plan.name, about, options.db)))
+    title = "   ".join(filter(None, (plan.name, about, shown_address(options.db))))
     watch = Watch(reader, watched, title, before)
     interrupted = _follow(options, engine, watch, plan)
     seconds = watch.seconds

@@ -21,6 +21,7 @@ from detent.bootstrap.server_settings import (
 from detent.bootstrap.serving import ServeSettings, check_exposure, serve
 from detent.cli.invocation import DATABASE, Invocation, pass_invocation, shared
 from detent.cli.sources import load_module
+from detent.model.address import shown_address
 from detent.runtime.settings import WriterSettings
 from detent.web.api.settings import ApiSettings
 
@@ -103,7 +104,7 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
 
 
 def _greet(url: str, settings: ServerSettings) -> None:
-    _say(f"serving {settings.db} at {url}")
+    _say(f"serving {shown_address(settings.db)} at {url}")
     if not settings.api_key:
         who = "who can reach it" if settings.insecure else "on this machine"
         _say(f"no API key is set: everybody {who} is the operator; set DETENT_API_KEY")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from detent.model.decision import HandlerSpec, Verdict
-from detent.model.errors import DetentError, RequestError
+from detent.model.errors import DetentError, RequestError, StoreError
 from detent.runtime.clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def status(parts: Parts) -> dict[str, Any]:
     """How the writer stands, in plain values."""
     return {
         "tick": max(parts.clock.tick(), parts.lease.tick),
-        "next_due": next_due(parts),
+        "next_due": _next_due(parts),
         "queued": len(parts.queue) + len(parts.inbox.inputs),
         "idle": not has_work(parts),
         "recovering": parts.recovery.active,
@@ -49,6 +49,14 @@ def status(parts: Parts) -> dict[str, Any]:
         "cached_bytes": parts.cache.bytes,
         "barred": sorted(parts.barred),
     }
+
+
+def _next_due(parts: Parts) -> int | None:
+    """The same for people; nothing is known while the store cannot be read."""
+    try:
+        return next_due(parts)
+    except StoreError:
+        return None
 
 
 def next_due(parts: Parts) -> int | None:

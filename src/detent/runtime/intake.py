@@ -7,6 +7,7 @@ is numbered and journaled by the commit that steps it; until then nothing is pro
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,9 +55,11 @@ def take_submissions(parts: Parts, tick: int) -> None:
     waiting = parts.inbox.inputs
     if not waiting:
         return
-    batch = [waiting.popleft() for _ in range(min(len(waiting), BATCH_STARTS))]
+    batch = list(islice(waiting, BATCH_STARTS))
     known = _known_ids(parts, batch)
     rows = fetch(parts, (s.instance for s in batch if s.birth is None or not is_timed(s.instance)))
+    for _ in batch:
+        waiting.popleft()  # only now: a store that could not be read must not lose them
     get, held = parts.queue.get, parts.inbox.held_ids
     for told in batch:
         if told.id and _seen(parts, told, known):
@@ -75,20 +78,21 @@ def take_submissions(parts: Parts, tick: int) -> None:
 def take_arrivals(parts: Parts, tick: int) -> None:
     """Queue our own messages, and what others left if it is time to look."""
     inbox = parts.inbox
-    rows, inbox.own = inbox.own, []
+    rows = list(inbox.own)
     now, enough = parts.clock.elapsed_ms(), parts.settings.max_instances_per_turn
     # What is queued is read again: so there is no look for more while there is plenty of it.
     more = inbox.polled_full and len(inbox.arrivals) < enough * AHEAD
     if inbox.look_now or more or now >= inbox.poll_at:
-        inbox.look_now = False
         limit = enough + len(inbox.arrivals)
         found = parts.store.arrivals(parts.lease.owned, limit, inbox.after)
+        inbox.look_now = False
         inbox.after = found[-1].tenant if found else ""
         inbox.poll_at = now + parts.settings.tick_interval_ms
         inbox.polled_full = len(found) >= limit
         rows += [row for row in found if row.id not in inbox.held_ids]
     if rows:
         _queue_arrivals(parts, rows, tick)
+    inbox.own = []
 
 
 def take_due(parts: Parts, tick: int) -> None:

@@ -56,8 +56,8 @@ def recover(parts: Parts) -> None:
         if not arrivals_first and parts.clock.wall_ms() >= state.not_before_ms:
             _walk_chunk(parts)
     elif now >= state.look_at:
-        state.look_at = now + parts.settings.stale_instance_threshold_secs * 1000
         _look_for_the_dead(parts)
+        state.look_at = now + parts.settings.stale_instance_threshold_secs * 1000
     if state.deferred and now >= state.recheck_at:
         state.recheck_at = now + parts.settings.tick_interval_ms
         _recheck(parts)
@@ -192,8 +192,8 @@ def _recheck(parts: Parts) -> None:
     over = [each for each in state.deferred if each.flight.dispatcher not in valid]
     if not over:
         return
-    state.deferred = [each for each in state.deferred if each.flight.dispatcher in valid]
     stored = parts.store.flights([each.flight.effect for each in over])
+    state.deferred = [each for each in state.deferred if each.flight.dispatcher in valid]
     for instance, flight in over:
         if stored.get(flight.effect) == flight:
             _doubt(parts, instance, flight.effect, flight.dispatch)

@@ -48,8 +48,8 @@ def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
     elif code == "store.conflict" and _overtaken(error):
         pass  # a call began elsewhere before it was withdrawn: the next turn is told so
     elif code == "store.conflict" and not parts.contradicted:
-        parts.contradicted = True  # the cache was wrong: decide anew, once
         _drop_born(parts, batch)
+        parts.contradicted = True  # the cache was wrong: decide anew, once
     elif code in POISON and batch.done:
         _halve(parts, batch, text)
     else:

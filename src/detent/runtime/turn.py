@@ -61,7 +61,6 @@ def take_over(parts: Parts) -> None:
     """Acquire partitions, and start from what the store says of them."""
     lease = parts.lease
     lease.acquire()
-    parts.lost = False
     parts.cache.clear()
     parts.dues.reset()
     parts.seals.forget()
@@ -75,6 +74,7 @@ def take_over(parts: Parts) -> None:
         parts.recovery.begin(full=True, not_before_ms=wait)
     parts.inbox.look_now = True
     parts.out.news = True
+    parts.lost = False  # last: one that was broken off in the middle starts over
 
 
 def _take_turn(parts: Parts, tick: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from detent.testing.cuts import CUTS_PER_WORLD, CutReport, cut_world
 from detent.testing.kills import StoryReport, tell_story
+from detent.testing.postgres import PostgresServer
 
 KILLS = 500
 CUTS = 1_000
@@ -22,6 +23,8 @@ COMMAND = "python -m detent.testing.crash"
 def main(argv: list[str] | None = None) -> int:
     """Run what is asked for, report, and return the exit status."""
     told = _arguments().parse_args(argv)
+    if told.postgres:
+        return _kill_on_postgres(told)
     if told.story is not None:
         return _kill_all([tell_story(told.story)], 1)
     if told.cut_seed is not None:
@@ -38,7 +41,16 @@ def main(argv: list[str] | None = None) -> int:
     return failed
 
 
-def _kill_all(stories: Iterable[StoryReport], wanted: int) -> int:
+def _kill_on_postgres(told: argparse.Namespace) -> int:
+    """The same kills on a server that is left alone; each story has a schema of its own."""
+    with PostgresServer(durable=True) as server:
+        seeds = _from(told.first) if told.story is None else iter([told.story])
+        stories = (tell_story(seed, server.url(f"story_{seed}")) for seed in seeds)
+        wanted = (told.kills or KILLS) if told.story is None else 1
+        return _kill_all(stories, wanted, " --postgres")
+
+
+def _kill_all(stories: Iterable[StoryReport], wanted: int, more: str = "") -> int:
     """Take stories until there were kills enough."""
     began = shown = time.monotonic()
     kills: dict[str, int] = {}
@@ -50,7 +62,7 @@ def _kill_all(stories: Iterable[StoryReport], wanted: int) -> int:
             kills[point] = kills.get(point, 0) + times
         if story.failure:
             failures += 1
-            again = f"repeat it with: {COMMAND} --story {story.seed}"
+            again = f"repeat it with: {COMMAND}{more} --story {story.seed}"
             print(f"\nstory {story.seed}: {story.failure}\n{again}\n", flush=True)
         if time.monotonic() - shown > SHOWN_S:
             shown = time.monotonic()
@@ -117,6 +129,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--kills", type=int, help=f"kills of a real process ({KILLS})")
     parser.add_argument("--cuts", type=int, help=f"power cuts ({CUTS})")
     parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--postgres", action="store_true", help="kills only, on PostgreSQL")
     parser.add_argument("--story", type=int, help="one story of kills only")
     parser.add_argument("--cut-seed", type=int, help="the cuts of one world only")
     parser.add_argument("--cut", type=int, help="one cut of that world only")

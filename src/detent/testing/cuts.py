@@ -21,7 +21,8 @@ import apsw
 
 from detent.bootstrap.making import VIRTUAL_EPOCH_MS
 from detent.model.ids import timed_id
-from detent.store.sqlite import NewStore, open_store
+from detent.ports.opening import NewStore
+from detent.store.sqlite import open_store
 from detent.testing.auditing import Ending, audit, compare
 from detent.testing.driving import Drive, Progress
 from detent.testing.faulty import FaultyStore, Moment, Write

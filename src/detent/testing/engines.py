@@ -12,8 +12,8 @@ from detent.bootstrap.engine import Engine
 from detent.bootstrap.settings import Settings, check
 
 if TYPE_CHECKING:
+    from detent.ports.opening import OpenedStore
     from detent.ports.store import Store
-    from detent.store.sqlite import SqliteStore
 
 
 def virtual_engine(
@@ -33,7 +33,7 @@ def engine_over(
 ) -> Engine:
     """An engine in virtual time over an open store, such as a `FaultyStore`."""
     made = check(Settings(path=":memory:", clock="virtual", seed=seed, **settings))
-    parts = Parts(made, cast("SqliteStore", store))
+    parts = Parts(made, cast("OpenedStore", store))
     try:
         parts.open(handlers)
     except BaseException:

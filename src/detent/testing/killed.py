@@ -22,6 +22,7 @@ from detent.kernel.lifecycle import TERMINAL
 from detent.model.definition import Definition
 from detent.model.errors import DetentError, RequestError
 from detent.model.ids import derived_id
+from detent.model.limits import LEASE_MARGIN_MS, LEASE_TTL_MS
 from detent.ports.store import Page
 from detent.runtime.settings import WriterSettings
 from detent.service.instances import InstanceSummary
@@ -31,6 +32,7 @@ from detent.testing.providers import CLASSES, Providers
 
 PATIENCE_S = 60.0
 NOBODY = "00000000-0000-8000-8000-000000000000"
+_GONE = ("store.unavailable", "engine.closed", "request.timeout", "store.owned")
 LOST = 3  # exit status: the writer is gone for good
 STUCK = 4  # exit status: not all ended in time
 
@@ -43,6 +45,7 @@ class Task(Struct, frozen=True, kw_only=True):
     writer: str = "thread"
     clock: str = "stepped"
     instances: int = 6
+    lease_ttl_ms: int = LEASE_TTL_MS  # where no lock tells that an owner is gone, it is waited for
 
 
 def definitions() -> list[Definition]:
@@ -131,7 +134,11 @@ class Session:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._books = BooksByWire(task.books)
-        turns = WriterSettings(tick_interval_ms=2 if task.clock == "stepped" else 1_000)
+        turns = WriterSettings(
+            tick_interval_ms=2 if task.clock == "stepped" else 1_000,
+            lease_ttl_ms=task.lease_ttl_ms,
+            lease_margin_ms=min(LEASE_MARGIN_MS, task.lease_ttl_ms // 4),
+        )
         providers = Providers(self._books)
         self._engine = Engine(
             task.path,
@@ -221,7 +228,7 @@ def main() -> int:
     try:
         return Session(task).run()
     except DetentError as error:
-        if error.code in ("store.unavailable", "engine.closed", "request.timeout", "store.owned"):
+        if error.code in _GONE:
             print(f"gone: {error}", flush=True)
             return LOST
         raise

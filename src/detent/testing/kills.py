@@ -23,9 +23,10 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from detent.bootstrap.stores import open_reader
 from detent.model.ids import derived_id
+from detent.model.limits import LEASE_TTL_MS
 from detent.runtime.failpoints import OF_TURNS
-from detent.store.sqlite import open_store
 from detent.testing.auditing import Ending, audit, compare, figures
 from detent.testing.bookkeeper import read_books
 from detent.testing.engines import virtual_engine
@@ -45,6 +46,7 @@ KILLS_PER_STORY = 5
 ANYTIME = "anytime"  # the parent kills, whenever
 POINTS = (*OF_TURNS, ANYTIME)
 LIFE_S = 120.0
+SHORT_LEASE_MS = 1_500  # so that a life does not begin with half a minute of waiting
 
 
 class Life(NamedTuple):
@@ -65,18 +67,19 @@ class StoryReport(NamedTuple):
     failure: str = ""
 
 
-def tell_story(seed: int) -> StoryReport:
-    """Kill, restart, finish, audit."""
+def tell_story(seed: int, address: str = "") -> StoryReport:
+    """Kill, restart, finish, audit; on a file, or on a new store at an address."""
     rng = Random(f"detent kills {seed}")
     kills: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="detent-kills-") as directory:
         place = Path(directory)
         books, file = place / "books", place / "books.jsonl"
         task = Task(
-            path=str(place / "store.db"),
+            path=address or str(place / "store.db"),
             books=str(books),
             writer=rng.choice(("thread", "process")),
             clock=rng.choice(("stepped", "stepped", "wall")),
+            lease_ttl_ms=SHORT_LEASE_MS if address else LEASE_TTL_MS,
         )
         keeper = _start_keeper(books, file)
         lives = 0
@@ -176,7 +179,7 @@ def _ended(task: Task, point: str, status: int, lines: list[str]) -> Life:
 
 
 def _audit(task: Task, file: Path) -> tuple[int, int]:
-    store = open_store(task.path, create=None, read_only=True)
+    store = open_reader(task.path)
     try:
         outside = read_books(file)
         ending = audit(store, outside)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from detent.bootstrap.making import VIRTUAL_EPOCH_MS
 from detent.model.ids import timed_id
-from detent.store.sqlite import NewStore, SqliteStore, open_store
+from detent.ports.opening import NewStore
+from detent.store.sqlite import SqliteStore, open_store
 from detent.testing.auditing import Ending, audit, compare, figures
 from detent.testing.driving import Drive, Progress
 from detent.testing.faulty import (

@@ -19,11 +19,12 @@ from detent.model.inputs import (
 )
 from detent.model.link import Control, Decided, MarkRequest, Submission, Submit
 from detent.ports.definitions import DefinitionRow
+from detent.ports.opening import NewStore
 from detent.ports.store import Owner, Page
 from detent.runtime.clock import SteppedClock, VirtualClock, WallClock
 from detent.runtime.settings import WriterSettings
 from detent.runtime.writer import Writer
-from detent.store.sqlite import NewStore, open_store
+from detent.store.sqlite import open_store
 
 EPOCH_MS = 1_700_000_000_000
 START_MS = EPOCH_MS + 1_000_000

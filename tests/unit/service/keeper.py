@@ -10,6 +10,7 @@ from detent.kernel.step import Facts, step
 from detent.model.ids import derived_id, partition_of
 from detent.model.inputs import EffectApplied, Started, encode_input
 from detent.ports.definitions import DefinitionRow
+from detent.ports.opening import NewStore
 from detent.ports.store import (
     Commit,
     Flight,
@@ -19,7 +20,7 @@ from detent.ports.store import (
     PartitionTurn,
     Seal,
 )
-from detent.store.sqlite import NewStore, open_store
+from detent.store.sqlite import open_store
 
 EPOCH_MS = 1_700_000_000_000
 PARTITIONS = 4

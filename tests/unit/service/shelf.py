@@ -6,8 +6,9 @@ import pytest
 
 from detent.model.errors import DetentError
 from detent.ports.definitions import DefinitionRow
+from detent.ports.opening import NewStore
 from detent.service.vault import Safe, Vault
-from detent.store.sqlite import NewStore, open_store
+from detent.store.sqlite import open_store
 from tests.conformance.world import World, a_change
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z

@@ -11,7 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PRELUDE = """
 import os, sys
-from detent.store.sqlite import NewStore, open_store
+from detent.ports.opening import NewStore
+from detent.store.sqlite import open_store
 from tests.conformance.adapters import NEW
 from tests.conformance.world import *
 

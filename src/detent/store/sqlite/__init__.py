@@ -8,7 +8,7 @@ into the file behind the writer's back. `views` and `catalogue` serve everybody 
 from __future__ import annotations
 
 from detent.store.sqlite.lock import is_locked
-from detent.store.sqlite.opening import NewStore, open_store
+from detent.store.sqlite.opening import open_store
 from detent.store.sqlite.store import SqliteStore
 
-__all__ = ["NewStore", "SqliteStore", "is_locked", "open_store"]
+__all__ = ["SqliteStore", "is_locked", "open_store"]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import apsw
 
+from detent.model.address import MEMORY
 from detent.model.errors import StoreError
+from detent.ports.opening import NewStore
 from detent.store.sqlite.failures import translate
 from detent.store.sqlite.lock import StoreLock
 from detent.store.sqlite.schema import (
-    NewStore,
     check_origin,
     is_empty,
     migrate,
@@ -20,9 +21,6 @@ from detent.store.sqlite.schema import (
 from detent.store.sqlite.statements import row_of, wait_for_lock
 from detent.store.sqlite.store import SqliteStore
 
-__all__ = ["MEMORY", "NewStore", "open_store"]
-
-MEMORY = ":memory:"
 PAGE_BYTES = 4_096  # larger pages gain 6 % with new instances and lose 30 % with old ones
 _CACHE_KIB = 65_536
 _STATEMENTS_KEPT = 256

@@ -7,7 +7,7 @@ Migrations only ever append; each runs once, all missing ones in one transaction
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from detent.kernel.chain import GENESIS
 from detent.model.errors import StoreError
@@ -18,6 +18,8 @@ from detent.store.sqlite.statements import ManyRows, row_of, transaction
 
 if TYPE_CHECKING:
     import apsw
+
+    from detent.ports.opening import NewStore
 
 APPLICATION_ID = 0x44746E74  # "Dtnt"
 
@@ -31,16 +33,6 @@ _INSERT_STORE = (
 _INSERT_PARTITIONS = ManyRows("INSERT INTO partition(p, root) VALUES", "(?, ?)")
 _SELECT_STORE = "SELECT store_id, epoch_ms, resolution_ms, clock, partitions FROM store"
 _COUNT_TABLES = "SELECT count(*) FROM sqlite_schema"
-
-
-class NewStore(NamedTuple):
-    """What a store is created with, for ever."""
-
-    epoch_ms: int
-    resolution_ms: int
-    clock: str  # wall | stepped | virtual
-    partitions: int
-    store_id: str
 
 
 def migrations() -> list[str]:
