@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -184,3 +185,38 @@ def test_while_the_server_is_away_callers_are_told_and_later_served():
             with suppress(StoreError):
                 second = engine.start(definition, key="second")
         assert engine.wait_for(first) == engine.wait_for(second) == "completed"
+
+
+# one process -------------------------------------------------------------------------------------
+
+
+def test_a_second_engine_of_the_same_process_is_refused_at_once_and_let_in_when_the_first_closed(
+    postgres_url,
+):
+    first = detent.Engine(postgres_url)
+    began = time.monotonic()
+    with pytest.raises(StoreError) as refusal:
+        detent.Engine(postgres_url)
+    assert refusal.value.code == "store.owned"
+    assert time.monotonic() - began < SHORT.lease_ttl_ms / 1000
+    first.close()
+    detent.Engine(postgres_url).close()
+
+
+@pytest.mark.parametrize("writer", ["thread", "process"])
+def test_an_engine_whose_writer_was_given_up_is_followed_when_its_lease_is_over(
+    postgres_url, writer
+):
+    engine = detent.Engine(postgres_url, writer="process", turns=SHORT)
+    link = engine._parts._link
+    first = link.pid
+    os.kill(first, signal.SIGKILL)
+    while link.pid == first or engine._parts.held:
+        pass
+    os.kill(link.pid, signal.SIGKILL)  # too young to be followed by a third
+    while link._service.desk._shut is None:
+        pass
+    engine.close()
+    definition = sequence("d", step("a", "noop"))
+    with detent.Engine(postgres_url, writer=writer, turns=SHORT) as engine:
+        assert engine.wait_for(engine.start(definition)) == "completed"
