@@ -60,7 +60,7 @@ class Invocation(Struct):
         """Refuse a server: what comes now works on the store itself."""
         if self.url is not None:
             raise click.UsageError(
-                f"This works on the store itself, not through {self.url}: name its file with --db."
+                f"This works on the store itself, not through {self.url}: name it with --db."
             )
 
     @property
@@ -124,7 +124,7 @@ def _with_options(command: Command, *, at_top: bool) -> Command:
             envvar="DETENT_DB" if at_top else None,
             expose_value=False,
             callback=_aim,
-            help=f"The store.  [default: $DETENT_DB, else {DATABASE}]",
+            help=f"The store: a file or a database's URL.  [default: $DETENT_DB, else {DATABASE}]",
         ),
         click.option(
             "--url",
