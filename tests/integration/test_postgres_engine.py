@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 import detent
 from detent import sequence, step, sub_sequence, wait
+from detent.bootstrap import owners
 from detent.bootstrap.visitor import Visitor
 from detent.model.errors import StoreError
 from detent.runtime.settings import WriterSettings
+from detent.service.bell import Ear
+from detent.store.postgres import open_store
+from detent.store.postgres.waking import Waker
 from detent.testing.kills import KILLS_PER_STORY, tell_story
 from detent.testing.postgres import PostgresServer
 from tests.acceptance.stage import refused
@@ -115,6 +122,35 @@ def test_a_visitor_reaches_the_owner_in_another_process_and_wakes_it(postgres_ur
         assert not visitor.owned()
 
 
+NEVER = WriterSettings(tick_interval_ms=3_600_000)  # it does not look by itself
+
+
+def test_what_others_leave_wakes_a_writer_that_would_not_have_looked(postgres_url):
+    definition = sequence("d", wait("w", signal="go"), step("a", "noop"))
+    with detent.Engine(postgres_url, turns=NEVER) as engine, Visitor(postgres_url) as visitor:
+        assert engine._parts._wake.listening.wait(10)
+        instance = visitor.start(definition)
+        visitor.signal(instance, "go")
+        assert engine.wait_for(instance) == "completed"
+
+
+def test_work_that_another_writer_made_wakes_those_who_wait_for_it(postgres_url):
+    async def heard(bell, told):
+        with Ear(bell, "charge", None, "acme") as ear:
+            assert not await ear.wait(0)
+            await asyncio.to_thread(told)
+            return await ear.wait(10)
+
+    with detent.Engine(postgres_url, turns=NEVER) as engine:
+        listener = engine._parts._wake
+        assert listener.listening.wait(10)
+        other = open_store(postgres_url, create=None)
+        (statement,) = Waker(other.meta().store_id).work([("charge", "", "acme")])
+        bell = engine._parts.work.bell
+        assert asyncio.run(heard(bell, lambda: other._session.rows(*statement)))
+        other.close()
+
+
 @pytest.mark.req("CORE-SCH-4", "CORE-REC-1")
 def test_after_a_kill_the_next_engine_waits_for_the_lease_and_goes_on(postgres_url, tmp_path):
     with process(OWNER, tmp_path / "x", postgres_url) as owner:
@@ -184,3 +220,40 @@ def test_while_the_server_is_away_callers_are_told_and_later_served():
             with suppress(StoreError):
                 second = engine.start(definition, key="second")
         assert engine.wait_for(first) == engine.wait_for(second) == "completed"
+
+
+# one process -------------------------------------------------------------------------------------
+
+
+def test_a_second_engine_of_the_same_process_is_refused_at_once_and_let_in_when_the_first_closed(
+    postgres_url, monkeypatch
+):
+    def waited(seconds):
+        pytest.fail(f"it waited for {seconds} s")
+
+    monkeypatch.setattr(owners, "time", SimpleNamespace(monotonic=time.monotonic, sleep=waited))
+    first = detent.Engine(postgres_url)
+    with pytest.raises(StoreError) as refusal:
+        detent.Engine(postgres_url)
+    assert refusal.value.code == "store.owned"
+    first.close()
+    detent.Engine(postgres_url).close()
+
+
+@pytest.mark.parametrize("writer", ["thread", "process"])
+def test_an_engine_whose_writer_was_given_up_is_followed_when_its_lease_is_over(
+    postgres_url, writer
+):
+    engine = detent.Engine(postgres_url, writer="process", turns=SHORT)
+    link = engine._parts._link
+    first = link.pid
+    os.kill(first, signal.SIGKILL)
+    while link.pid == first or engine._parts.held:
+        pass
+    os.kill(link.pid, signal.SIGKILL)  # too young to be followed by a third
+    while link._service.desk._shut is None:
+        pass
+    engine.close()
+    definition = sequence("d", step("a", "noop"))
+    with detent.Engine(postgres_url, writer=writer, turns=SHORT) as engine:
+        assert engine.wait_for(engine.start(definition)) == "completed"

@@ -34,8 +34,10 @@ from detent.bootstrap.making import (
     make_owner,
     open_or_create,
     seed_of,
+    take_store,
 )
 from detent.bootstrap.own import register_own
+from detent.bootstrap.owners import open_here
 from detent.bootstrap.resealing import note_keys
 from detent.bootstrap.settings import Settings, for_writer
 from detent.bootstrap.signing import signer_of
@@ -99,7 +101,7 @@ class Parts:
         self._wake: Listener | None = None
         self._directory = directory
         self._stopping = threading.Lock()
-        self._number, self._closed = -1, False
+        self._number, self._closed, self._owner = -1, False, ""
         self._valid_until_ms, self._margin_ms = 0, settings.turns.lease_margin_ms
         self.held = ""
         memory = settings.path == MEMORY
@@ -322,11 +324,13 @@ class Parts:
     def _open_running(self) -> None:
         lower_switch_interval(self.settings.switch_interval_ms)
         self._wake = make_listener(self.settings.path, self.meta, self.work.woken)
+        owner = make_owner(self.settings, self._wake.address)
+        self._owner = owner.id
         handover = Handover(
             settings=for_writer(self.settings),
-            owner=make_owner(self.settings, self._wake.address),
+            owner=owner,
             handlers=self.handlers(),
-            lock=self._store.hold_lock(),
+            lock=take_store(self._store, self.settings, owner),
             ahead_ms=self._clock.wall_ms() - boot_time_ms(),
         )
         link = self._link = make_link(handover, self.chance)
@@ -352,6 +356,7 @@ class Parts:
             with ExitStack() as last:  # what was pushed last is done first, whatever fails
                 last.callback(shutil.rmtree, self._directory, ignore_errors=True)
                 last.callback(self._close_store)
+                last.callback(open_here.discard, self._owner)
                 last.callback(self.inspector.close)
                 last.callback(self.renewal.close)
                 last.callback(self.watch.fail_all, closed())

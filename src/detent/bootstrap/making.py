@@ -12,7 +12,7 @@ import msgspec
 
 from detent.bootstrap.chance import system_chance
 from detent.bootstrap.known_handlers import recall, registration
-from detent.bootstrap.owners import await_leases
+from detent.bootstrap.owners import await_leases, open_here
 from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.stores import open_store
@@ -111,6 +111,15 @@ def make_owner(settings: Settings, wake: str) -> Owner:
     return Owner(id, socket.gethostname(), os.getpid(), 0, wake)
 
 
+def take_store(store: OpenedStore, settings: Settings, owner: Owner) -> int | None:
+    """Be the process that may own the store: by its lock, or once the leases of others are over."""
+    lock = store.hold_lock()
+    if lock is None:
+        await_leases(store, settings, owner.id)
+    open_here.add(owner.id)
+    return lock
+
+
 def chance_of(seed: str | None) -> Callable[[int], bytes]:
     """Where salts and fresh ids come from: the system, or a seed in virtual time."""
     if seed is None:
@@ -161,8 +170,6 @@ def make_writer(handover: Handover, chance: Callable[[int], bytes], *, successor
     signer = signer_of(settings.seal_key)
     store = open_or_create(settings, handover.lock)
     try:
-        if handover.lock is None:
-            await_leases(store, settings, owner.id)
         known = {**recall(store), **handover.handlers}
         clock = make_clock(store.meta(), settings, handover.ahead_ms)
     except BaseException:

@@ -13,6 +13,7 @@ from detent.model import limits
 from detent.ports.store import Owner, Store
 from detent.runtime.clock import wall_time_ms
 
+open_here: set[str] = set()  # the owners that are engines of this process, until they are closed
 _LOOK_S = 0.5
 _LONGEST_WAIT_S = limits.WRITER_START_MS / 1000 * 0.75  # whoever opens an engine waits no longer
 
@@ -70,9 +71,12 @@ def await_leases(store: Store, settings: Settings, owner: str) -> None:
 
 
 def _alive_here(store: Store, ids: set[str]) -> bool:
+    """Whether one of the owners is of this machine, and there; of this process, an open engine."""
     here = socket.gethostname()
     return any(
-        owner.id in ids and owner.host == here and _exists(owner.pid) for owner in store.owners()
+        owner.id in open_here if owner.pid == os.getpid() else _exists(owner.pid)
+        for owner in store.owners()
+        if owner.id in ids and owner.host == here
     )
 
 

@@ -76,7 +76,7 @@ class Invocation(Struct):
             why = NEEDS_FILE[command]
             raise click.UsageError(
                 f"This works on the store itself, not through {self.url} ({why}): "
-                "name its file with --db."
+                "name it with --db."
             )
 
     @property
@@ -140,7 +140,7 @@ def _with_options(command: Command, *, at_top: bool) -> Command:
             envvar="DETENT_DB" if at_top else None,
             expose_value=False,
             callback=_aim,
-            help=f"The store.  [default: $DETENT_DB, else {DATABASE}]",
+            help=f"The store: a file or a database's URL.  [default: $DETENT_DB, else {DATABASE}]",
         ),
         click.option(
             "--url",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from detent.model.address import POSTGRES, shown_address
+from detent.model.address import POSTGRES, scheme_of, shown_address
 from detent.model.errors import StoreError
 from detent.store.postgres import values
 from detent.store.postgres.failures import translate, translate_opening
@@ -26,6 +26,7 @@ OLDEST = 14
 _OLDEST_NUMBER = OLDEST * 10_000
 _WITH_TRANSACTION_TIMEOUT = 170_000
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_OURS = "schema="
 _PORTS = 65_536
 _STATEMENTS_KEPT = 500
 # A peer that is gone is noticed before a lease is over, and nobody waits for ever.
@@ -67,19 +68,19 @@ class Address(NamedTuple):
 def read_address(url: str) -> Address:
     """Read a URL; `store.address` when it is none of PostgreSQL's."""
     shown = shown_address(url)
+    place, _, query = url.partition("?")
+    theirs = [each for each in query.split("&") if not each.startswith(_OURS)]
+    ours = [unquote(each.removeprefix(_OURS)) for each in query.split("&") if each not in theirs]
     try:
-        parts = urlsplit(url)
-        named = parse_qsl(parts.query, keep_blank_values=True)
-        query = urlencode([pair for pair in named if pair[0] != "schema"])
-        given = conninfo_to_dict(urlunsplit(parts._replace(query=query)))
-    except (ValueError, psycopg.Error):  # its text may hold the password
+        given = conninfo_to_dict("?".join([place, *filter(None, ["&".join(theirs)])]))
+    except psycopg.Error:  # its text may hold the password
         raise _no_address(shown, "it cannot be read") from None
-    if parts.scheme.lower() not in POSTGRES:
-        raise _no_address(shown, f"its scheme is {parts.scheme!r}")
+    if scheme_of(url) not in POSTGRES:
+        raise _no_address(shown, f"its scheme is {scheme_of(url)!r}")
     ports = [port for port in str(given.get("port", "")).split(",") if port]
     if not all(port.isdecimal() and 0 < int(port) < _PORTS for port in ports):
         raise _no_address(shown, "its port is no number from 1 to 65535")
-    schema = dict(named).get("schema", SCHEMA)
+    schema = ours[-1] if ours else SCHEMA
     if _SCHEMA_NAME.fullmatch(schema) is None:
         raise _no_address(
             shown, f"schema {schema!r} is none of small letters, digits and underscores"

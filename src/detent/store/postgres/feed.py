@@ -40,8 +40,8 @@ FROM partition ORDER BY p
 
 def feed(session: Session, query: FeedQuery, partitions: int) -> FeedPage:
     """The next rows in which instances of the tenant moved."""
-    at = {str(p): query.after.get(str(p), 0) for p in range(partitions)}
-    lanes = [(int(lane), after) for lane, after in at.items()]
+    at = dict(query.after)  # a lane that nothing was read of is not named
+    lanes = [(p, at.get(str(p), 0)) for p in range(partitions)]
     found = session.rows(*_ROWS.of(lanes, query.tenant, query.limit))
     for row in found:
         at[str(row[0])] = row[1]

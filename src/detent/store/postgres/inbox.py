@@ -13,6 +13,7 @@ import msgspec
 from detent.model.decision import Verdict
 from detent.ports.store import Arrival
 from detent.store.postgres.births import insert_missing
+from detent.store.postgres.failures import Doubtful
 from detent.store.postgres.statements import Rows, keys
 
 if TYPE_CHECKING:
@@ -94,14 +95,20 @@ _decode = msgspec.json.Decoder(Verdict).decode
 def enqueue(
     session: Session, arrivals: Sequence[NewArrival], tick: int, after: Sequence[Statement]
 ) -> list[bool]:
-    """Leave arrivals and births in one transaction; whether each id was new."""
+    """Leave arrivals and births in one transaction; whether each id was new.
+
+    When nobody knows whether they were left they are left again: the same ids are there once.
+    """
     if not arrivals:
         return []
     born = insert_missing(arrivals, tick)
     statements = [insert_arrivals(arrivals)]
     if born is not None:
         statements.insert(0, born)
-    cursors = session.transact(statements, after)
+    try:
+        cursors = session.transact(statements, after)
+    except Doubtful:
+        cursors = session.transact(statements, after)
     left = {row[0]: True for row in cursors[-1]}
     return [left.pop(arrival.id, False) for arrival in arrivals]
 

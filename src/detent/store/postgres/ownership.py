@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from detent.store.postgres.session import Session
     from detent.store.postgres.statements import Statement
+    from detent.store.postgres.values import Column
 
 _COLUMNS = "p, owner, fence_epoch, lease_until, turn, tick, root"
 _SELECT_PARTITIONS = f"SELECT {_COLUMNS} FROM partition ORDER BY p"
@@ -71,6 +72,13 @@ def acquire(
 ) -> list[Partition]:
     """Take what is free; the lease runs until the owner's `lease_until_ms`."""
     wanted = keys(sorted(set(partitions)), "int")
+    taken = session.repeated(lambda: _take(session, owner, wanted, now_ms))
+    for each in taken:
+        session.cuts.pop(each.p, None)
+    return taken
+
+
+def _take(session: Session, owner: Owner, wanted: Column, now_ms: int) -> list[Partition]:
     with session.transaction():
         session.write(_FORGET_OWNERS, (now_ms,))
         row = (owner.id, owner.host, owner.pid, owner.lease_until_ms, owner.wake)
@@ -80,8 +88,6 @@ def acquire(
         taken = sorted(map(Partition._make, session.write(_TAKE_PARTITIONS, guard)))
         if not taken:
             raise _owned(session)
-    for each in taken:
-        session.cuts.pop(each.p, None)
     return taken
 
 

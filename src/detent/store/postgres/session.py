@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from select import POLLIN, poll
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     Connect = Callable[[], psycopg.Connection[Any]]
 
+R = TypeVar("R")
 # Fails with a division by zero unless the rows counted are as many as they must be.
 GUARD = "SELECT 1 / (count(*) = {count})::int FROM {rows}"
 _ATTEMPTS = 5  # at a transaction that met another one
@@ -115,13 +116,19 @@ class Session:
 
         `Failed`: nothing was written. `Doubtful`: nobody knows.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        return self.repeated(lambda: self._transact(statements, after))
+
+    def repeated(self, act: Callable[[], R]) -> R:
+        """Do it again when it met another transaction, so many times; nothing was written then."""
+        for _ in range(_ATTEMPTS - 1):
             try:
-                return self._transact(statements, after)
+                return act()
+            except PASSING:
+                pass
             except Failed as failed:
-                if not isinstance(failed.error, PASSING) or attempt == _ATTEMPTS:
+                if not isinstance(failed.error, PASSING):
                     raise
-        return []
+        return act()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -256,10 +263,9 @@ def _hung_up(connection: psycopg.Connection[Any]) -> bool:
         return True
     looked = poll()
     looked.register(connection.fileno(), POLLIN)
-    if not looked.poll(0):
-        return False
     try:
-        connection.pgconn.consume_input()
+        while looked.poll(0):  # a farewell, and behind it the end
+            connection.pgconn.consume_input()
     except psycopg.OperationalError:
         return True
     return bool(connection.closed)

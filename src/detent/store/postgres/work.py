@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from detent.model import limits
 from detent.ports.work import HELD_MS, Claim, Claimed, WorkerRow, WorkEvent
-from detent.store.postgres.failures import Failed, translated
+from detent.store.postgres.failures import Doubtful, Failed, translated
 from detent.store.postgres.inbox import insert_arrivals
 from detent.store.postgres.session import GUARD
 from detent.store.postgres.statements import Rows, keys
@@ -75,6 +75,10 @@ WITH moved AS (
         logs = $9, lease_ms = NULL, deadline_ms = NULL
     WHERE {_HELD} AND (NOT $10 OR lease_ms <= $5) RETURNING 1)
 {GUARD.format(rows="moved", count="1")}
+"""
+_SETTLED = """
+SELECT 1 FROM work_item
+WHERE id = $1 AND worker = $2 AND claim_epoch = $3 AND state = $4 AND completed_ms = $5
 """
 _CALLED_OFF = """
 SELECT 1 FROM work_item WHERE id = $1 AND state = 'cancelled' AND worker = $2 AND claim_epoch = $3
@@ -240,6 +244,10 @@ class PostgresWork:
         except Failed as failed:
             if not failed.guarded:
                 raise
+        except Doubtful:
+            if self._session.row(_SETTLED, (*held, report.state, report.now_ms)) is None:
+                raise
+            return "settled"
         else:
             return "settled"
         if self._session.row(_CALLED_OFF, held) is not None:

@@ -8,18 +8,21 @@ import threading
 import pytest
 
 from detent.model.errors import StoreError
+from detent.ports.records import Record
 from detent.ports.store import Flight
 from detent.store import postgres
 from detent.store.postgres.session import Session
 from detent.testing.postgres import PostgresServer
 from tests.cable import Cable
 from tests.conformance.adapters import NEW
+from tests.conformance.test_work import a_claim, a_report
 from tests.conformance.world import (
     LEASE_MS,
     World,
     a_birth,
     a_change,
     an_arrival,
+    an_item,
     an_owner,
     everything,
 )
@@ -212,14 +215,42 @@ def test_a_turn_of_a_writer_that_was_overtaken_meanwhile_is_still_known_to_be_ma
         through.commit(world.turn([a_change("three", p=1)]))
 
 
-def test_left_arrivals_whose_answer_was_lost_can_be_left_again(through, cable):
+def answer_again(cable):
+    """Lose one answer, and none after it."""
+
+    def act():
+        cable.answers = True
+
+    cable.answers = False
+    cable.on_cut = act
+
+
+def test_arrivals_whose_answer_was_lost_are_left_again_and_are_there_once(through, cable):
     World(through)
     batch = [an_arrival("arrival-1", "child", 2, b"x", a_birth("child"))]
+    answer_again(cable)
+    assert through.enqueue(batch, 1) == [False]  # it was there already: we had left it
+    assert cable.cuts == 1
+    assert [row.id for row in through.arrivals(range(4), 10)] == ["arrival-1"]
+
+
+def test_a_write_that_is_not_known_by_an_id_says_that_it_may_have_been_done(through, cable):
+    World(through)
     cable.answers = False
+    through._session.before_commit(lambda: None)  # so that there is a COMMIT to lose the answer of
     with pytest.raises(StoreError) as refusal:
-        through.enqueue(batch, 1)
+        through.insert_record(Record("note", "n-1", "acme", b""))
+    cable.answers = True
     assert refusal.value.code == "store.unavailable"
     assert "may have been done" in refusal.value.message
-    cable.answers = True
-    assert through.enqueue(batch, 1) == [False]
-    assert [row.id for row in through.arrivals(range(4), 10)] == ["arrival-1"]
+    assert through.record("note", "n-1") is not None
+
+
+def test_a_report_whose_answer_was_lost_is_known_to_be_taken(through, cable):
+    World(through).commit(work=[an_item("item")])
+    through.work.claim(a_claim())
+    answer_again(cable)
+    assert through.work.settle(a_report("item")) == "settled"
+    assert cable.cuts == 1
+    assert through.work.settle(a_report("item")) == "lost"
+    assert [row.id for row in through.arrivals(range(4), 10)] == ["report-of-item-1"]

@@ -72,6 +72,9 @@ def test_the_schema_is_ours_and_everything_else_is_libpq_s():
     assert address.parameters["target_session_attrs"] == "read-write"
     assert "schema" not in address.parameters
     assert read_address("postgresql://db/x").schema == "detent"
+    socket = read_address("postgresql:///x?host=/tmp&schema=a&options=-c%20a%3Db+c")
+    assert (socket.schema, socket.parameters["host"]) == ("a", "/tmp")
+    assert socket.parameters["options"] == "-c a=b+c"
     assert read_address("postgresql://db/x?connect_timeout=3").parameters["connect_timeout"] == "3"
 
 
