@@ -33,6 +33,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host: str = "127.0.0.1"
     port: int = 8080
     writer: str = "process"
+    partitions: str = ""  # which of the store's partitions to own; empty: all, or a fair share
     api_key: str = ""
     require_tenant_header: bool = True
     allow_internal_urls: bool = False

@@ -33,7 +33,7 @@ _SELECT_NEWEST_OWNER = """
 SELECT o.id, o.host, o.pid FROM partition p JOIN owner o ON o.id = p.owner
 ORDER BY p.lease_until DESC LIMIT 1
 """
-# Calls of an owner that is gone may run on for a while: its row tells until when it could begin any.
+# Calls of an owner that is gone may run on: its row tells until when it could begin any.
 _REMEMBERED_MS = 60_000
 _FORGET_OWNERS = """
 DELETE FROM owner WHERE lease_until <= $1 AND id NOT IN (SELECT owner FROM partition)

@@ -42,7 +42,7 @@ _VOID_OWNERS = "DELETE FROM owner WHERE id IN (SELECT owner FROM partition) AND 
 _VOID_PARTITIONS = """
 UPDATE partition SET owner = '', lease_until = 0 WHERE owner <> '' AND owner <> ?
 """
-# Calls of an owner that is gone may run on for a while: its row tells until when it could begin any.
+# Calls of an owner that is gone may run on: its row tells until when it could begin any.
 _REMEMBERED_MS = 60_000
 _FORGET_OWNERS = """
 DELETE FROM owner WHERE lease_until <= ? AND id NOT IN (SELECT owner FROM partition)
