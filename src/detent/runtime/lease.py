@@ -84,14 +84,13 @@ class Lease:
         """Take what is wanted and can be had; `store.owned` if there is none and nobody shares."""
         before = self._store.partitions()
         now = self._clock.wall_ms()
-        wanted: Sequence[int] = self._wanted
         if self._settings.sharing:
             self._make_known(now)  # before it looks: whoever comes at the same time sees it
             ours = [row.p for row in before if row.owner == self.owner.id]
             moves = share_out(self.owner.id, ours, before, self._store.owners(), now)
-            wanted = [*ours, *moves.take]
-        rows = self._take(before, wanted, now) if wanted else []
-        self._adopt(rows)
+            self._adopt(self._try_to_take(before, [*ours, *moves.take], now))
+        else:
+            self._adopt(self._take(before, self._wanted, now))
         self._renewed(now)
         self._look_soon()
         return list(self.owned)
@@ -100,15 +99,10 @@ class Lease:
         """Take more partitions, as many as can be had."""
         before = self._store.partitions()
         now = self._clock.wall_ms()
-        try:
-            rows = self._take(before, wanted, now)
-        except StoreError as error:
-            if error.code != "store.owned":
-                raise
-            return []  # somebody was faster
+        rows = self._try_to_take(before, wanted, now)
         if self.heads:
             self._renew_at = 0  # so that the end of the lease is the same for all
-        else:
+        elif rows:
             self._renewed(now)
         self._adopt(rows, kept=True)
         return [row.p for row in rows]
@@ -201,6 +195,17 @@ class Lease:
             self.heads.clear()
             self.owned = []
 
+    def _try_to_take(
+        self, before: Sequence[Partition], wanted: Sequence[int], now_ms: int
+    ) -> list[Partition]:
+        """As many as can be had; none is no error, somebody was faster."""
+        try:
+            return self._take(before, wanted, now_ms) if wanted else []
+        except StoreError as error:
+            if error.code != "store.owned":
+                raise
+            return []
+
     def _take(
         self, before: Sequence[Partition], wanted: Sequence[int], now_ms: int
     ) -> list[Partition]:
@@ -222,7 +227,6 @@ class Lease:
 
     def _make_known(self, now_ms: int) -> None:
         self._store.acquire(self.owner, (), now_ms, now_ms + self._settings.lease_ttl_ms)
-        self._opened = True
 
     def _adopt(self, rows: Iterable[Partition], *, kept: bool = False) -> None:
         ordered = sorted(rows)

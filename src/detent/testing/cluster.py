@@ -39,6 +39,7 @@ class Member:
     """One scheduler process."""
 
     def __init__(self, told: Membership, log: Path) -> None:
+        self._log = log
         command = [sys.executable, "-m", "detent.testing.member"]
         with log.open("ab") as errors:
             self.process = subprocess.Popen(  # noqa: S603 - our own module
@@ -59,7 +60,9 @@ class Member:
         """Wait until its engine is open."""
         line = self.process.stdout.readline() if self.process.stdout else ""
         if line.strip() != "ready":
-            raise Wrong(f"a member did not start: it said {line!r}")
+            raise Wrong(
+                f"a member did not start: it said {line!r}; {self._log.read_text()[-1_500:]}"
+            )
         return self
 
     def kill(self) -> None:
@@ -96,6 +99,7 @@ class Cluster:
         self.members: list[Member] = []
         self.started = 0
         self._visitor: Visitor | None = None
+        self._hasty: Visitor | None = None
         self._reader: OpenedStore | None = None
         command = [sys.executable, "-m", "detent.testing.bookkeeper", str(socket), str(self.file)]
         self._keeper = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - our own
@@ -178,8 +182,11 @@ class Cluster:
         """Wait until every instance has ended, with a person who decides meanwhile."""
         self.wait(lambda: not self.decide() and not self.open_instances(), "the end of all")
 
-    def decide(self) -> int:
-        """The person: look into the books, and say what happened; how much was in doubt."""
+    def decide(self, *, wait: bool = True) -> int:
+        """The person: look into the books, and say what happened; how much was in doubt.
+
+        Without `wait` nobody waits for the answer: perhaps nobody can give it now.
+        """
         rows = self.store.doubts("", "", 1_000)
         asked = [row for row in rows if row.state == "indeterminate"]
         for doubt in asked:
@@ -193,12 +200,21 @@ class Cluster:
             books.add(Deed("asked", id, doubt.instance, action, ""))
             args = {"key": key, "action": action, "result": result}
             try:
-                self.visitor.command(doubt.instance, "resolve", args, id=id)
+                self._person(wait=wait).command(doubt.instance, "resolve", args, id=id)
             except RequestError as refused:
+                if refused.code == "request.timeout":
+                    continue  # the same answer is given again
                 if not refused.code.startswith("effect."):
                     raise
             books.add(Deed("person", f"resolve:{key}", doubt.instance, action, ""))
         return len(asked)
+
+    def _person(self, *, wait: bool) -> Visitor:
+        if wait:
+            return self.visitor
+        if self._hasty is None:
+            self._hasty = Visitor(self.told.path, timeout_ms=1_000)
+        return self._hasty
 
     def wait(self, look: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> Any:
         """Look until there is something to be seen."""
@@ -229,10 +245,9 @@ class Cluster:
     def __exit__(self, *_error: object) -> None:
         for member in self.members:
             member.kill()
-        if self._visitor is not None:
-            self._visitor.close()
-        if self._reader is not None:
-            self._reader.close()
+        for opened in (self._visitor, self._hasty, self._reader):
+            if opened is not None:
+                opened.close()
         self._books.close()
         self._keeper.kill()
         self._keeper.communicate()
