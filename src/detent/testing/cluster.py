@@ -1,4 +1,4 @@
-"""Several schedulers on one store, the world they act on, and a person who decides what is in doubt.
+"""Several schedulers on one store, the world they act on, and a person who decides in doubt.
 
 Members are processes of their own (`member`), which can be killed, paused, woken and closed. What
 they call is written down by a bookkeeper, another process, so that nothing they cause is lost.
@@ -171,7 +171,8 @@ class Cluster:
                 return None
             return owned if sum(wanted) == self.told.partitions else None
 
-        return self.wait(shared, f"shares of {wanted}")
+        found: dict[int, list[int]] = self.wait(shared, f"shares of {wanted}")
+        return found
 
     def open_instances(self) -> list[str]:
         """Those that have not ended."""
