@@ -23,13 +23,13 @@ def deeds(*lines):
 
 
 def test_an_effect_is_late_when_its_call_began_before_somebody_asked():
-    late = deeds(("call", "k"), ("asked", "resolve:k:0"), ("applied", "k"))
+    late = deeds(("begun", "k"), ("asked", "resolve:k:0"), ("applied", "k"))
     assert late_keys(late) == {"k"}
-    both = deeds(("call", "k"), ("query", "k"), ("call", "k"), ("applied", "k"), ("applied", "k"))
+    both = deeds(("begun", "k"), ("query", "k"), ("begun", "k"), ("applied", "k"), ("applied", "k"))
     assert late_keys(both) == {"k"}
 
 
 def test_an_effect_of_a_call_begun_after_the_question_is_not_late():
-    again = deeds(("call", "k"), ("asked", "resolve:k:0"), ("call", "k"), ("applied", "k"))
+    again = deeds(("begun", "k"), ("asked", "resolve:k:0"), ("begun", "k"), ("applied", "k"))
     assert late_keys(again) == set()
-    assert late_keys(deeds(("call", "k"), ("applied", "k"), ("query", "k"))) == set()
+    assert late_keys(deeds(("begun", "k"), ("applied", "k"), ("query", "k"))) == set()

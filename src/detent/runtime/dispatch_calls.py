@@ -165,10 +165,10 @@ class Calls:
                 continue
             if call.state == QUEUED:
                 self._end(call, None)
-            elif call.state == READY or (
-                call.state == RUNNING and call.task is None and call.claimed()
-            ):
-                self._end(call, lapsed(order, call.dispatch) if order.marked else None)
+            elif call.state == READY:
+                self._let_lapse(call)
+            elif call.state == RUNNING:
+                call.left = True  # if it finds its lease over before it begins, it does not
         for order in self.parking.take_all():
             if partition_of(order.instance, self._partitions) not in gone:
                 self.parking.add(order)
@@ -252,6 +252,8 @@ class Calls:
             # Late. In virtual time it would depend on the machine's speed whether it comes.
             if body is not None and call.batch is None and self._drained is None:
                 self._tell(call.order, body)
+        elif body is None and call.left:
+            self._let_lapse(call)
         elif body is None:
             call.state = READY
             call.task = None
@@ -288,6 +290,11 @@ class Calls:
             self._flush_soon()
         else:
             self._tell(order, body)
+
+    def _let_lapse(self, call: Call) -> None:
+        """End a call that is another writer's to make, or to decide about if it has its mark."""
+        order = call.order
+        self._end(call, lapsed(order, call.dispatch) if order.marked else None)
 
     def _tell(self, order: Order, body: bytes) -> None:
         self._receipt -= 1

@@ -158,7 +158,7 @@ def late_keys(outside: Outside) -> set[str]:
     for deed in outside.deeds:
         key = deed.key.split(":")[1] if deed.what == "asked" else deed.key
         match deed.what:
-            case "call":
+            case "begun":
                 begun[key] = begun.get(key, 0) + 1
             case "query" | "asked":
                 older[key] = older.get(key, 0) + begun.pop(key, 0)
@@ -176,13 +176,27 @@ def _audited(cluster: Cluster) -> str:
         known = Outside(deed for deed in outside.deeds if deed.key not in late)
         ending = audit(cluster.store, known)
     except Wrong as wrong:
-        return str(wrong)
+        return "\n".join([str(wrong), *_history(cluster, outside, str(wrong))])
     doubled = [place for place, times in ending.applied.items() if times != 1]
     if doubled:
         return f"doubled: {doubled[0]} and {len(doubled) - 1} more"
     ids = [derived_id("default", "instance", key_of(n)) for n in range(cluster.started)]
     lost = [id for id in ids if id not in ending.instances]
     return f"lost: {len(lost)} instances, the first is {lost[0]}" if lost else ""
+
+
+def _history(cluster: Cluster, outside: Outside, said: str) -> list[str]:
+    """What the world and the journal have about the effect that an error names."""
+    deeds = [deed for deed in outside.deeds if deed.what == "call" and deed.key in said]
+    key = deeds[0].key if deeds else "-"
+    lines = [f"  world: {d.what} {d.place} {d.handler}" for d in outside.deeds if key in d.key]
+    instance = deeds[0].place.partition(" ")[0] if deeds else ""
+    row = cluster.store.instance(instance) if instance else None
+    for journal in cluster.store.journal(row.n, 0, 1_000) if row is not None else ():
+        body = (journal.body or b"").decode(errors="replace")
+        if key in body:
+            lines.append(f"  journal {journal.seq} turn {journal.turn} at {journal.tick}: {body}")
+    return lines
 
 
 def _otherwise(cluster: Cluster, outside: Outside) -> int:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 from msgspec import Struct, convert
 
 from detent.bootstrap.engine import Engine
+from detent.handlers import HandlerContext
 from detent.runtime.settings import WriterSettings
 from detent.testing.bookkeeper import BooksByWire
 from detent.testing.killed import handlers
-from detent.testing.providers import Providers
+from detent.testing.outside import Deed
+from detent.testing.providers import Providers, place_of
 
 
 class Membership(Struct, frozen=True, kw_only=True):
@@ -40,9 +43,16 @@ def main() -> None:
         lease_retry_ms=told.lease_retry_ms,
         lease_margin_ms=told.lease_margin_ms,
     )
+    books = BooksByWire(told.books)
+
+    def begin(ctx: HandlerContext) -> None:
+        """Say first of all that a call has begun: from then on its process may be paused."""
+        books.add(Deed("begun", ctx.key, place_of(ctx), "", ""))
+        time.sleep(0.002)
+
     with Engine(
         told.path,
-        handlers=handlers(Providers(BooksByWire(told.books))),
+        handlers=handlers(Providers(books), begin),
         writer=told.writer,
         partitions=told.partitions,
         partition=told.partition,
