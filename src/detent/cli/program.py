@@ -30,6 +30,7 @@ COMMANDS = {
     "calendar": ("calendars", "calendar", "Draw when windows are open, and list fires."),
     "audit": ("audits", "audit", "Verify, export and anchor the chain."),
     "clock": ("clocks", "clock", "Accept a jump of the clock."),
+    "cluster": ("clusters", "cluster", "See which processes own a store."),
     "doctor": ("doctor", "doctor", "Look for what is wrong with a store."),
 }
 

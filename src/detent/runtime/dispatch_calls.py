@@ -172,6 +172,15 @@ class Calls:
         for order in self.parking.take_all():
             if partition_of(order.instance, self._partitions) not in gone:
                 self.parking.add(order)
+        self.renew()
+
+    def renew(self) -> None:
+        """Before the lease is known to go on: was it over meanwhile, so that others decided?"""
+        if self._lease_valid():
+            return
+        for call in [call for call in self._live.values() if call.left]:
+            if call.task is None and call.claimed():
+                self._let_lapse(call)
 
     def taken(self, receipts: Sequence[int]) -> None:
         """These outcomes need not be remembered any more."""

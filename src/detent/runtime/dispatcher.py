@@ -158,7 +158,9 @@ class Dispatcher:
             if decided.dropped:
                 calls.pump()
                 calls.drop(decided.dropped)
-            self.lease_until_ms = decided.lease_until_ms or self.lease_until_ms
+            if decided.lease_until_ms not in (0, self.lease_until_ms):
+                calls.renew()
+                self.lease_until_ms = decided.lease_until_ms
             calls.take(decided.orders)
             for key in decided.recalled:
                 calls.recall(key)

@@ -45,6 +45,7 @@ def test_a_marked_call_that_was_not_made_before_its_lease_was_lost_is_doubted(ri
     rig.give(marked=[("k1", 7)])
     assert rig.silent()
     rig.give(dropped=[0], lease_until_ms=99)
+    rig.until(lambda: rig.dispatcher.lease_until_ms == 99)
     valid.set()
     outcome = rig.outcome()
     assert isinstance(outcome, EffectDoubted)
