@@ -152,7 +152,9 @@ def test_the_status_names_every_process_and_what_it_owns(cluster):
         member.await_ready()
     owned = cluster.await_shares(8, 8)
     command = [sys.executable, "-m", "detent.cli", "cluster", "status", "--db", cluster.told.path]
-    shown = subprocess.run([*command, "--json"], check=True, capture_output=True, env=os.environ)
+    shown = subprocess.run(
+        [*command, "-o", "json"], check=True, capture_output=True, env=os.environ
+    )
     found = json.loads(shown.stdout)
     pids = {node["id"]: node["pid"] for node in found["nodes"]}
     assert sorted(pids.values()) == sorted(member.pid for member in members)

@@ -22,7 +22,7 @@ from detent.bootstrap.stores import open_reader
 from detent.bootstrap.visitor import Visitor
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.errors import DetentError, RequestError
-from detent.model.ids import derived_id
+from detent.model.ids import SYSTEM, derived_id
 from detent.ports.opening import OpenedStore
 from detent.ports.store import Page
 from detent.runtime.clock import wall_time_ms
@@ -176,7 +176,7 @@ class Cluster:
 
     def open_instances(self) -> list[str]:
         """Those that have not ended."""
-        rows = self.store.instances(Page(limit=1_000_000))
+        rows = self.store.instances(Page(limit=1_000_000, without=SYSTEM))
         return [row.id for row in rows if row.state not in TERMINAL]
 
     def await_ends(self) -> None:
