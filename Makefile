@@ -4,6 +4,7 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.ready-bench
 SEEDS ?= 200
+MINUTES ?= 2
 ARGS  ?=
 
 # The newest Python found that is new enough; asked only when .venv is made. A name that exists but
@@ -28,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench sim tamper crash oracle fuzz docs clean
+.PHONY: help setup run test check bench sim tamper crash chaos oracle fuzz docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,9 @@ tamper: $(READY) ## Harm a store in 10,000 random ways and see that each is foun
 
 crash: $(READY) ## Kill a real process at every failpoint and check what it left
 	@$(PY) -m detent.testing.crash $(ARGS)
+
+chaos: $(READY) ## Kill and pause schedulers of one PostgreSQL store (MINUTES=30 for longer)
+	@$(PY) -m detent.testing.chaos --minutes $(MINUTES) $(ARGS)
 
 oracle: $(READY) ## Compare the calendar with brute force at every change of every zone
 	@$(PY) -m detent.testing.oracle $(ARGS)

@@ -113,6 +113,31 @@ def test_release_gives_everything_up_at_once(world, store):
     assert len(store.acquire(an_owner("owner-b"), ALL, now_ms=1, lease_until_ms=2)) == PARTITIONS
 
 
+@pytest.mark.req("CORE-SCH-4")
+def test_some_partitions_can_be_given_up_and_the_rest_kept(world, store):
+    stale, kept = world.turn([a_change("one", p=3)]), world.turn([a_change("two", p=0)])
+    store.release("owner-a", [2, 3])
+    assert [row.owner for row in store.partitions()] == ["owner-a", "owner-a", "", ""]
+    assert [owner.id for owner in store.owners()] == ["owner-a"]
+    with pytest.raises(StoreError) as refusal:
+        store.commit(stale)
+    assert refusal.value.code == "store.fenced"
+    assert store.instance("one") is None
+    store.commit(kept)
+    assert store.instance("two") is not None
+    taken = store.acquire(an_owner("owner-b"), ALL, now_ms=1, lease_until_ms=9_000)
+    assert [row.p for row in taken] == [2, 3]
+
+
+def test_an_owner_can_make_itself_known_without_a_partition(world, store):
+    before = store.partitions()
+    assert store.acquire(an_owner("owner-b"), (), now_ms=1, lease_until_ms=9_000) == []
+    assert [owner.id for owner in store.owners()] == ["owner-a", "owner-b"]
+    assert store.renew(an_owner("owner-b", lease_until_ms=9_500), [], tick=5)
+    assert store.owners()[1].lease_until_ms == 9_500
+    assert store.partitions() == before
+
+
 def test_release_by_a_stranger_changes_nothing(world, store):
     before = everything(store)
     store.release("owner-b")
@@ -129,6 +154,8 @@ def test_a_commit_renews_the_lease_of_the_partitions_it_touches(world, store):
 def test_owners_that_are_gone_are_forgotten(store):
     store.acquire(an_owner("owner-a"), ALL, now_ms=0, lease_until_ms=500)
     store.acquire(an_owner("owner-b"), ALL, now_ms=600, lease_until_ms=900)
-    store.acquire(an_owner("owner-c"), ALL, now_ms=1_000, lease_until_ms=1_500)
+    store.acquire(an_owner("owner-c"), ALL, now_ms=60_499, lease_until_ms=60_500)
+    assert "owner-a" in [owner.id for owner in store.owners()]  # its calls may be running
+    store.acquire(an_owner("owner-c"), ALL, now_ms=60_500, lease_until_ms=61_000)
     assert "owner-a" not in [owner.id for owner in store.owners()]
     assert [row.owner for row in store.partitions()] == ["owner-c"] * PARTITIONS

@@ -113,7 +113,7 @@ def test_a_visitor_reaches_the_owner_in_another_process_and_wakes_it(postgres_ur
             with refused("instance.transition"):
                 visitor.pause(instance)
         with pytest.raises(StoreError) as refusal:
-            detent.Engine(postgres_url)
+            detent.Engine(postgres_url, partition="0-3")
         assert refusal.value.code == "store.owned"
         assert refusal.value.details["pid"] == owner.pid
         owner.stdin.close()

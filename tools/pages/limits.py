@@ -28,6 +28,8 @@ _ENGINE = {
     "resolution_ms": "Milliseconds per tick, 1 to 60,000; fixed in the store. 100 for a new one.",
     "partitions": f"How many chains and leases the store has; fixed in it. {limits.PARTITIONS} "
     "for a new one.",
+    "partition": "Which partitions to own, such as `0-7,12`. When not given: all of a file, and a "
+    "fair share on a server.",
     "epoch_ms": "The instant of tick 0; fixed in the store. For a new one now, in virtual time "
     "2026-01-01T00:00:00Z.",
     "max_in_flight": "Calls of async handlers at once.",
@@ -56,13 +58,14 @@ _ENGINE = {
 }
 
 _WRITER = {
-    "partitions": "Which partitions this writer wants; all of the store when not given.",
+    "partitions": "Set by the engine from `partition`.",
+    "sharing": "Set by the engine: on a server, unless it was told which partitions to own.",
     "max_instances_per_turn": "Instances in one turn.",
     "turn_budget_ms": "A turn of the wall clock decides no further instance after that.",
     "tick_interval_ms": "Stepped clock: time between turns. Wall clock: the longest sleep before "
     "the writer looks again.",
     "lease_ttl_ms": "How long a lease is valid without renewal.",
-    "lease_retry_ms": "How long a writer that lost its partitions waits before it tries again.",
+    "lease_retry_ms": "How often a writer that shares a store, or lost partitions, looks around.",
     "lease_margin_ms": "Added to another process's lease before its calls in flight are doubted.",
     "dedupe_window_ms": "How long a caller's id is remembered.",
     "max_clock_jump_ms": "A larger jump of the wall clock holds the engine until it is accepted.",

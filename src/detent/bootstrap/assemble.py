@@ -102,7 +102,7 @@ class Parts:
         self._directory = directory
         self._stopping = threading.Lock()
         self._number, self._closed, self._owner = -1, False, ""
-        self._valid_until_ms, self._margin_ms = 0, settings.turns.lease_margin_ms
+        self._margin_ms = settings.turns.lease_margin_ms
         self.held = ""
         memory = settings.path == MEMORY
         reader = partial(open_reader, settings.path)
@@ -112,7 +112,6 @@ class Parts:
 
     def decided(self, decided: Decided) -> None:
         """What a turn decided reaches everybody who waits for it."""
-        self._valid_until_ms = decided.lease_until_ms or self._valid_until_ms
         self.held = decided.held
         if self._dispatcher is not None and self._driver is None:
             self._dispatcher.take(decided)
@@ -281,7 +280,8 @@ class Parts:
 
     def lease_valid(self) -> bool:
         """Whether a call may start now: while the lease is valid, with the margin."""
-        return self._clock.wall_ms() < self._valid_until_ms - self._margin_ms
+        until_ms = 0 if self._dispatcher is None else self._dispatcher.lease_until_ms
+        return self._clock.wall_ms() < until_ms - self._margin_ms
 
     def parked(self) -> dict[str, int]:
         """Orders that wait for a handler, by its name."""
@@ -338,6 +338,7 @@ class Parts:
             self.registry,
             link.submit,
             lease_valid=self.lease_valid,
+            partitions=self.meta.partitions,
             max_in_flight=self.settings.max_in_flight,
             threads=self.settings.threads or limits.POOL_THREADS,
         )

@@ -72,10 +72,11 @@ class Engine:
 
         `handlers` are decorated functions, modules or lists of these. `policies` are checked before
         every step of every instance started here. Further settings: `writer`, `clock`, `seed`,
-        `resolution_ms`, `partitions`, `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers`
-        (handlers nobody has registered are external workers'), `work_stale_ms`, `vault_key`,
-        `vault_old_keys`, `webhooks`, `webhook_delivery`, `allow_internal_urls`,
-        `allowed_internal_hosts`, `api_key_envs`, `breaker_threshold`, `breaker_cooldown_ms`.
+        `resolution_ms`, `partitions` (how many), `partition` (which to own, such as "0-7"),
+        `epoch_ms`, `max_in_flight`, `threads`, `seal_key`, `workers` (handlers nobody has
+        registered are external workers'), `work_stale_ms`, `vault_key`, `vault_old_keys`,
+        `webhooks`, `webhook_delivery`, `allow_internal_urls`, `allowed_internal_hosts`,
+        `api_key_envs`, `breaker_threshold`, `breaker_cooldown_ms`.
         """
         self._settings = check(settings_of(path, settings))
         self._policies = read_policies(policies)

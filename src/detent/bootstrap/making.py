@@ -13,10 +13,12 @@ import msgspec
 from detent.bootstrap.chance import system_chance
 from detent.bootstrap.known_handlers import recall, registration
 from detent.bootstrap.owners import await_leases, open_here
+from detent.bootstrap.ranges import is_sharing
 from detent.bootstrap.settings import Settings
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.stores import open_store
 from detent.model import limits
+from detent.model.address import is_file
 from detent.model.decision import HandlerSpec
 from detent.model.errors import StoreError
 from detent.model.ids import timed_id
@@ -24,6 +26,7 @@ from detent.model.link import Submit
 from detent.ports.opening import NewStore, OpenedStore
 from detent.ports.store import Meta, Owner, Store
 from detent.runtime import failpoints
+from detent.runtime.balance import PINNED
 from detent.runtime.clock import (
     SteppedClock,
     TurnClock,
@@ -89,6 +92,13 @@ def _check_fixed(settings: Settings, meta: Meta) -> None:
                 "store.settings",
                 f"{name} is fixed in the store as {stored!r}; leave it out, or make a new store",
             )
+    beyond = [p for p in settings.turns.partitions or () if p >= meta.partitions]
+    if beyond:
+        raise StoreError(
+            "store.settings",
+            f"there is no partition {beyond[0]}: the store has {meta.partitions}, counted from 0; "
+            "name only these",
+        )
 
 
 def make_clock(meta: Meta, settings: Settings, ahead_ms: int | None = None) -> TurnClock:
@@ -108,6 +118,8 @@ def make_clock(meta: Meta, settings: Settings, ahead_ms: int | None = None) -> T
 def make_owner(settings: Settings, wake: str) -> Owner:
     """This process, as an owner of partitions."""
     id = "virtual" if settings.clock == "virtual" else timed_id(wall_time_ms(), system_chance(10))
+    if not is_file(settings.path) and not is_sharing(settings.path, settings.turns):
+        id += PINNED
     return Owner(id, socket.gethostname(), os.getpid(), 0, wake)
 
 

@@ -37,6 +37,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host: str = "127.0.0.1"
     port: int = 8080
     writer: str = "process"
+    partitions: str = ""  # which of the store's partitions to own; empty: all, or a fair share
     api_key: str = ""
     insecure: bool = False  # without a key, listen on other addresses than this machine's own
     require_tenant_header: bool = True

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from detent.bootstrap.ranges import is_sharing, read_range
 from detent.bootstrap.signing import signer_of
 from detent.bootstrap.vaults import vault_of
 from detent.handlers.network.settings import Allowed
@@ -32,6 +33,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     clock: ClockMode | None = None  # None: as the store was created, wall for a new one
     resolution_ms: int | None = None
     partitions: int | None = None
+    partition: str | None = None  # which of them to own, such as "0-7"; None: all, or a fair share
     epoch_ms: int | None = None
     max_in_flight: int = 1_000
     threads: int | None = None
@@ -109,8 +111,12 @@ def check(settings: Settings) -> Settings:
     signer_of(settings.seal_key)  # refused here already, whichever process will sign with it
     check_webhooks(settings.webhooks, settings.webhook_delivery)
     _check_breakers(settings)
+    own = (
+        settings.turns.partitions if settings.partition is None else read_range(settings.partition)
+    )
     turns = msgspec.structs.replace(
         settings.turns,
+        partitions=own,
         webhooks=tuple(msgspec.structs.replace(hook, secrets=()) for hook in settings.webhooks),
         breaker_threshold=settings.breaker_threshold,
         breaker_cooldown_ms=settings.breaker_cooldown_ms,
@@ -130,7 +136,14 @@ def _check_breakers(settings: Settings) -> None:
 def for_writer(settings: Settings) -> Settings:
     """The settings as a writer gets them, perhaps in another process: without secrets."""
     return msgspec.structs.replace(
-        settings, webhooks=(), webhook_delivery=Delivery(), vault_key=None, vault_old_keys=()
+        settings,
+        webhooks=(),
+        webhook_delivery=Delivery(),
+        vault_key=None,
+        vault_old_keys=(),
+        turns=msgspec.structs.replace(
+            settings.turns, sharing=is_sharing(settings.path, settings.turns)
+        ),
     )
 
 

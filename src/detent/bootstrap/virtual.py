@@ -176,11 +176,12 @@ class VirtualDriver:
 
     def _mark(self, orders: list[Order]) -> dict[str, int]:
         """Win the start marks of the orders that need one; those lost are not performed."""
-        keys = [order.key for order in orders if order.marked]
+        marked = [order for order in orders if order.marked]
         won: dict[str, int] = {}
-        if not keys:
+        if not marked:
             return won
-        self.submit([MarkRequest(keys)])
+        keys, instances = [order.key for order in marked], [order.instance for order in marked]
+        self.submit([MarkRequest(keys, instances)])
         while True:
             decided = self._writer.turn()
             if decided is None:

@@ -120,7 +120,8 @@ class WorkRoom:
     def woken(self, wake: Wake) -> None:
         """Another process left something: arrivals for the writer, or work for those who wait."""
         if wake.partitions or wake.missed:
-            self._parts.submit(Control("wake"))
+            where = None if wake.missed else list(wake.partitions)
+            self._parts.submit(Control("wake", args=where))
         self.bell.ring(wake.work)
         if wake.missed:
             self.bell.rouse()

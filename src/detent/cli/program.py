@@ -32,6 +32,7 @@ COMMANDS = {
     "credential": ("credentials", "credential", "Seal stored secrets with another key."),
     "audit": ("audits", "audit", "Verify, export and anchor the chain."),
     "clock": ("clocks", "clock", "Accept a jump of the clock."),
+    "cluster": ("clusters", "cluster", "See which processes own a store."),
     "doctor": ("doctor", "doctor", "Look for what is wrong with a store."),
 }
 

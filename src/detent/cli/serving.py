@@ -37,6 +37,11 @@ LEVELS = ("debug", "info", "warning", "error")
     "--writer", type=click.Choice(["process", "thread"]), help="Where the writer runs.  [process]"
 )
 @click.option("--insecure", is_flag=True, default=None, help="Without a key, let anybody in.")
+@click.option(
+    "--partitions",
+    metavar="RANGE",
+    help="Own these only, such as 0-7.  [all of a file, a fair share on a server]",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), help="How much to say.  [info]")
 @shared
 @pass_invocation
@@ -87,6 +92,7 @@ def open_engine(settings: ServerSettings, handlers: Any, seal_key: str | None) -
         settings.db,
         handlers=handlers,
         writer=settings.writer,
+        partition=settings.partitions or None,
         max_in_flight=settings.max_in_flight,
         breaker_threshold=settings.breaker_threshold,
         breaker_cooldown_ms=settings.breaker_cooldown_ms,

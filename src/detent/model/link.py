@@ -33,10 +33,11 @@ class Submission(Struct, frozen=True, array_like=True, omit_defaults=True, gc=Fa
     birth: Birth | None = None
 
 
-class MarkRequest(Struct, frozen=True, array_like=True):
-    """Start marks the dispatcher wants before it makes these calls."""
+class MarkRequest(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """Start marks the dispatcher wants before it makes these calls, and whose they are."""
 
     keys: list[str]
+    instances: list[str] = field(default_factory=list)
 
 
 class Control(Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -66,7 +67,8 @@ class Decided(Struct, frozen=True):
     changed; `taken` are the receipts of outcomes that need not be sent again. While the writer
     holds, `held` is the error code. `lease_until_ms` is by the engine's clock: no call may start
     later; 0 where time does not run by itself, or where this says nothing about the lease. `work`
-    names (handler, queue, tenant) of every new work item; `counts` is for metrics.
+    names (handler, queue, tenant) of every new work item; `counts` is for metrics. `dropped` are
+    partitions that went to another writer: calls of theirs that were not begun must not be.
     """
 
     orders: list[Order] = field(default_factory=list)
@@ -80,6 +82,7 @@ class Decided(Struct, frozen=True):
     lease_until_ms: int = 0
     work: list[tuple[str, str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    dropped: list[int] = field(default_factory=list)
 
 
 class _Wire(Struct, array_like=True):
@@ -94,6 +97,7 @@ class _Wire(Struct, array_like=True):
     lease_until_ms: int
     work: list[tuple[str, str, str]]
     counts: dict[str, int]
+    dropped: list[int]
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -117,7 +121,7 @@ def encode_decided(decided: Decided) -> bytes:
     """The turn's results as they travel to another process."""
     d = decided
     lists = (_encode_orders(d.orders), d.marked, d.lost, d.recalled, d.acks, d.moved, d.taken)
-    return _pack(_Wire(*lists, d.held, d.lease_until_ms, d.work, d.counts))
+    return _pack(_Wire(*lists, d.held, d.lease_until_ms, d.work, d.counts, d.dropped))
 
 
 def decode_decided(body: bytes) -> Decided:
@@ -135,4 +139,5 @@ def decode_decided(body: bytes) -> Decided:
         lease_until_ms=wire.lease_until_ms,
         work=wire.work,
         counts=wire.counts,
+        dropped=wire.dropped,
     )

@@ -288,13 +288,16 @@ class Store(DefinitionStore, RecordStore, BlobStore, OwnStore, Protocol):
     def acquire(
         self, owner: Owner, partitions: Iterable[int], now_ms: int, lease_until_ms: int
     ) -> list[Partition]:
-        """Take partitions whose lease is free or over (epoch + 1); `store.owned` if none is."""
+        """Take partitions whose lease is free or over (epoch + 1); `store.owned` if none is.
+
+        Without any partition the owner is only made known, so that others leave it its share.
+        """
 
     def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
         """Idle renewal by the guarded UPDATE without turn + 1; (p, fence_epoch) pairs."""
 
-    def release(self, owner: str) -> None:
-        """Give up every partition of the owner: lease 0."""
+    def release(self, owner: str, partitions: Sequence[int] | None = None) -> None:
+        """Give up partitions of the owner: lease 0; None for all, after which it is forgotten."""
 
     def owners(self) -> list[Owner]: ...
     def partitions(self) -> list[Partition]: ...

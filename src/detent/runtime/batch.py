@@ -132,16 +132,15 @@ def gather(parts: Parts, batch: Batch) -> None:
     if not batch.alone:
         batch.taken += parts.inbox.refused
         if parts.marks.pending:
-            gone = [*batch.withdrawn, *batch.settled]
-            batch.marks = parts.marks.flights(parts.lease.owner.id, batch.tick, gone)
+            _add_marks(parts, batch)
 
 
 def commit_value(parts: Parts, batch: Batch) -> Commit:
     """The value the store commits, fenced on every partition it touches."""
     lease = parts.lease
     turns: list[PartitionTurn] = []
-    # Marks and taken ids belong to no partition's chain. One fence of ours is enough for them: it
-    # proves that this process still holds a lease, and whoever marks second loses by the row.
+    # Ids alone belong to no partition's chain. One fence of ours is enough for them: it proves that
+    # this process still holds a lease.
     touched = batch.heads or {lease.owned[0]: []}
     for p in sorted(touched):
         head = lease.heads[p]
@@ -176,6 +175,20 @@ def commit_value(parts: Parts, batch: Batch) -> Commit:
         events=batch.events,
         deliveries=batch.deliveries,
     )
+
+
+def _add_marks(parts: Parts, batch: Batch) -> None:
+    """Start marks, each fenced by the partition of its effect.
+
+    Without that fence a writer that lost the partition could mark what its new owner has called and
+    settled already, and call it again.
+    """
+    marks, of = parts.marks, parts.meta.partitions
+    parts.out.lost += marks.strays(parts.lease.heads, of)
+    gone = [*batch.withdrawn, *batch.settled]
+    batch.marks = marks.flights(parts.lease.owner.id, batch.tick, gone)
+    for p in sorted(marks.partitions(of)):
+        batch.heads.setdefault(p, [])
 
 
 def _add_gates(parts: Parts, batch: Batch) -> None:

@@ -67,9 +67,10 @@ def settle(parts: Parts, batch: Batch, committed: Committed) -> None:
     """The commit is durable: move the heads, the cache and the queue on, and fill the outbox."""
     lease, cache, out = parts.lease, parts.cache, parts.out
     for p, (turn, root) in batch.roots.items():
-        head = lease.heads[p]
-        head.turn = turn
-        head.root = root
+        head = lease.heads.get(p)
+        if head is not None:  # else it was taken over right after this commit
+            head.turn = turn
+            head.root = root
     lease.tick = max(lease.tick, batch.tick)
     if batch.seal is not None:
         parts.seals.committed(batch.seal)

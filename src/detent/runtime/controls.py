@@ -22,7 +22,7 @@ def read_mail(parts: Parts) -> None:
         batch = inbox.batches.popleft()
         inbox.inputs.extend(batch.inputs)
         for request in batch.marks:
-            parts.marks.request(request.keys)
+            parts.marks.request(request.keys, request.instances)
         for control in batch.control:
             _obey(parts, control)
 
@@ -125,7 +125,7 @@ def _carry_out(parts: Parts, control: Control) -> Any:
         case "begun":
             parts.inbox.begun += _converted(control.args, list[tuple[str, str]])
         case "wake":
-            parts.inbox.look_now = True
+            parts.inbox.look_now |= _concerns(parts, control.args)
         case "advance":
             return _advance(parts, control.args)
         case "accept_clock":
@@ -141,6 +141,11 @@ def _carry_out(parts: Parts, control: Control) -> Any:
         case _:
             raise RequestError("request.invalid", f"a writer knows no control {control.verb!r}")
     return None
+
+
+def _concerns(parts: Parts, partitions: Any) -> bool:
+    """Whether one of the partitions that somebody left something for is ours; none: all of them."""
+    return not partitions or any(p in parts.lease.heads for p in partitions)
 
 
 def _advance(parts: Parts, args: Any) -> dict[str, int]:

@@ -42,6 +42,7 @@ class Call:
         "claim",
         "dispatch",
         "lane",
+        "left",
         "order",
         "performer",
         "recalled",
@@ -59,6 +60,7 @@ class Call:
         self.dispatch = order.dispatch
         self.state = QUEUED
         self.recalled = False
+        self.left = False  # its partition went to another writer while it was about to begin
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.began = 0.0  # when the dispatcher let it begin

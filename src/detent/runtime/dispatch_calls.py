@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from detent.model.errors import DetentError
 from detent.model.figures import Times
+from detent.model.ids import partition_of
 from detent.model.link import Control, MarkRequest, Submission
 from detent.runtime.dispatch_call import (
     ENDED,
@@ -31,7 +32,7 @@ from detent.runtime.dispatch_call import (
     Lane,
     Place,
 )
-from detent.runtime.dispatch_outcomes import cancelled, not_called
+from detent.runtime.dispatch_outcomes import cancelled, lapsed, not_called
 from detent.runtime.dispatch_parking import Parking
 from detent.runtime.dispatch_runs import Runs
 
@@ -53,6 +54,7 @@ class Doors(NamedTuple):
     performers: Performers
     submit: Callable[[Sequence[Item]], None]
     lease_valid: Callable[[], bool]
+    partitions: int
 
 
 class Calls:
@@ -63,6 +65,7 @@ class Calls:
         self._performer = doors.performers.performer
         self._submit = doors.submit
         self._lease_valid = doors.lease_valid
+        self._partitions = doors.partitions
         self._runs = Runs(place, doors.lease_valid, threads, self._ended, self._expired)
         self._async = Lane(lambda: (in_flight, in_flight))
         self._plain = Lane(self._runs.plain_rooms)
@@ -150,6 +153,36 @@ class Calls:
             self._end(call, not_called(call.order, call.dispatch))
         # else a plain function is running: it ends by itself and tells its real outcome
 
+    def drop(self, partitions: Sequence[int]) -> None:
+        """These went to another writer: what was not begun is its to call.
+
+        Of a call that has its mark and was not made, the writer is told so in doubt: our lease may
+        have been over, and then the new owner has seen the mark and decided about it.
+        """
+        gone = frozenset(partitions)
+        for call in list(self._live.values()):
+            order = call.order
+            if partition_of(order.instance, self._partitions) not in gone:
+                continue
+            if call.state == QUEUED:
+                self._end(call, None)
+            elif call.state == READY:
+                self._let_lapse(call)
+            elif call.state == RUNNING:
+                call.left = True  # if it finds its lease over before it begins, it does not
+        for order in self.parking.take_all():
+            if partition_of(order.instance, self._partitions) not in gone:
+                self.parking.add(order)
+        self.renew()
+
+    def renew(self) -> None:
+        """Before the lease is known to go on: was it over meanwhile, so that others decided?"""
+        if self._lease_valid():
+            return
+        for call in [call for call in self._live.values() if call.left]:
+            if call.task is None and call.claimed():
+                self._let_lapse(call)
+
     def taken(self, receipts: Sequence[int]) -> None:
         """These outcomes need not be remembered any more."""
         for receipt in receipts:
@@ -187,8 +220,9 @@ class Calls:
             if call.state == READY:
                 self._start(call)
         marks = [*self._admit(self._async), *self._admit(self._plain)]
-        if marks and not self._hand_over([MarkRequest(marks)]):
-            for key in marks:
+        keys = [order.key for order in marks]
+        if keys and not self._hand_over([MarkRequest(keys, [order.instance for order in marks])]):
+            for key in keys:
                 self.lost(key)  # the writer is gone; its successor orders them again
 
     async def close(self, grace_s: float) -> None:
@@ -206,9 +240,9 @@ class Calls:
                 call.batch.done.set()
         await self._runs.close(left, deadline)
 
-    def _admit(self, lane: Lane) -> list[str]:
-        """Start the calls a lane has room for; the keys of those that need a mark first."""
-        marks: list[str] = []
+    def _admit(self, lane: Lane) -> list[Order]:
+        """Start the calls a lane has room for; those that need a mark first."""
+        marks: list[Order] = []
         waiting, start = lane.waiting, self._start
         if not waiting:
             return marks
@@ -220,7 +254,7 @@ class Calls:
             lane.under_way += 1
             if call.order.marked and call.batch is None:
                 call.state = MARKING
-                marks.append(call.order.key)
+                marks.append(call.order)
             else:
                 start(call)
         return marks
@@ -254,6 +288,8 @@ class Calls:
             # Late. In virtual time it would depend on the machine's speed whether it comes.
             if body is not None and call.batch is None and self._drained is None:
                 self._tell(call.order, body)
+        elif body is None and call.left:
+            self._let_lapse(call)
         elif body is None:
             call.state = READY
             call.task = None
@@ -291,6 +327,11 @@ class Calls:
             self._flush_soon()
         else:
             self._tell(order, body)
+
+    def _let_lapse(self, call: Call) -> None:
+        """End a call that is another writer's to make, or to decide about if it has its mark."""
+        order = call.order
+        self._end(call, lapsed(order, call.dispatch) if order.marked else None)
 
     def _tell(self, order: Order, body: bytes) -> None:
         self._receipt -= 1

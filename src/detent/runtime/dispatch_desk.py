@@ -53,7 +53,7 @@ class Desk:
         self._decided: Callable[[Decided], None] | None = None
         self._acks: dict[int, None] = {}
         self._outcomes: dict[int, Submission] = {}  # by receipt
-        self._marks: dict[str, None] = {}
+        self._marks: dict[str, str] = {}  # effect key -> instance, if it was told
         self._handlers: Control | None = None
         self._shut: RequestError | StoreError | None = None
 
@@ -68,7 +68,8 @@ class Desk:
         with self._swap:
             for item in items:
                 if isinstance(item, MarkRequest):
-                    self._marks.update(dict.fromkeys(item.keys))
+                    self._marks.update(dict.fromkeys(item.keys, ""))
+                    self._marks.update(zip(item.keys, item.instances, strict=False))
                     continue
                 if item.ack > 0:
                     self._acks[item.ack] = None
@@ -111,7 +112,8 @@ class Desk:
         """What a new writer is told first."""
         items: list[Item] = [] if self._handlers is None else [self._handlers]
         if self._marks:
-            items.append(MarkRequest(list(self._marks)))
+            told = list(self._marks.values())
+            items.append(MarkRequest(list(self._marks), told if all(told) else []))
         items += self._outcomes.values()
         for batch in before.get_batch(0):
             items += [told for told in batch.inputs if not told.ack]

@@ -23,6 +23,14 @@ def not_called(order: Order, dispatch: int) -> bytes:
     return _failed(order, dispatch, "cancelled before it was called", "cancelled")
 
 
+def lapsed(order: Order, dispatch: int) -> bytes:
+    """A call with a start mark that was not made before its partition went to another writer."""
+    reason = "the lease was lost before the call"
+    return encode_input(
+        EffectDoubted(key=order.key, dispatch=dispatch, reason=reason, crashed=True)
+    )
+
+
 def broken(order: Order, dispatch: int, error: BaseException) -> bytes:
     """A call whose end could not be read, which is a fault of ours."""
     reason = f"the outcome could not be read: {type(error).__name__}: {error}"

@@ -44,6 +44,7 @@ class Dispatcher:
         submit: Callable[[Sequence[Item]], None],
         *,
         lease_valid: Callable[[], bool] = _always,
+        partitions: int = 1,
         max_in_flight: int = IN_FLIGHT,
         threads: int = POOL_THREADS,
     ) -> None:
@@ -52,7 +53,8 @@ class Dispatcher:
         self._context = copy_context()
         self._context.run(inside_handler.set, True)
         place = Place(self._loop, self._context)
-        doors = Doors(performers, submit, lease_valid)
+        doors = Doors(performers, submit, lease_valid, partitions)
+        self.lease_until_ms = 0  # set behind what the writer dropped, so that none of it may start
         self._calls = Calls(place, doors, max_in_flight, threads)
         serve = self._context.copy().run
         self._thread = threading.Thread(
@@ -153,6 +155,12 @@ class Dispatcher:
         while arrived:
             decided = arrived.popleft()
             calls.hold(decided.held)
+            if decided.dropped:
+                calls.pump()
+                calls.drop(decided.dropped)
+            if decided.lease_until_ms not in (0, self.lease_until_ms):
+                calls.renew()
+                self.lease_until_ms = decided.lease_until_ms
             calls.take(decided.orders)
             for key in decided.recalled:
                 calls.recall(key)

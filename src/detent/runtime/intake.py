@@ -16,13 +16,14 @@ from msgspec import Struct
 from detent.kernel.lifecycle import TERMINAL
 from detent.model.decision import Verdict
 from detent.model.errors import StoreError
-from detent.model.ids import is_timed, partition_of, timed_id
+from detent.model.ids import is_timed, partition_of
 from detent.model.limits import BATCH_STARTS, TENANT_QUANTUM
 from detent.model.link import Submission
 from detent.ports.due import DueQuery
-from detent.ports.store import Arrival, NewArrival
-from detent.runtime.cache import SALT_BYTES, Hot, hot_of
+from detent.ports.store import Arrival
+from detent.runtime.cache import Hot, hot_of
 from detent.runtime.dues import AHEAD
+from detent.runtime.foreign import ours
 from detent.runtime.gate_mail import Mail
 
 if TYPE_CHECKING:
@@ -198,33 +199,6 @@ def _admit(parts: Parts, told: Submission, rows: Rows, tick: int) -> Ready | Non
     if hot.p not in parts.lease.heads and not ours(parts, told, hot.p):
         return None
     return parts.queue.add(told.instance, hot.tenant, hot.priority, tick)
-
-
-def ours(parts: Parts, told: Submission, p: int) -> bool:
-    """Whether this writer decides for a partition; what can wait is left for the one who does."""
-    if p in parts.lease.heads:
-        return True
-    if told.ask:
-        text = "another writer owns the partition of this instance; ask again"
-        parts.out.answer(told.ack, Verdict(id=told.id, ok=False, code="store.fenced", message=text))
-        return False
-    made = told.id or timed_id(parts.clock.wall_ms(), parts.chance(10))
-    salt = parts.chance(SALT_BYTES) if told.birth is not None else b""
-    left = NewArrival(made, p, told.instance, told.body, told.birth, salt)
-    parts.inbox.foreign.append((left, told.ack))
-    return False
-
-
-def leave_foreign(parts: Parts) -> None:
-    """Leave inputs for other writers' partitions as arrivals, and answer that they are durable."""
-    foreign = parts.inbox.foreign
-    if not foreign:
-        return
-    parts.store.enqueue([left for left, _ in foreign], parts.lease.tick)
-    for left, ack in foreign:
-        made = {"id": left.instance} if left.birth is not None else None
-        parts.out.answer(ack, Verdict(id=left.id, result=made))
-    parts.inbox.foreign = []
 
 
 def _queue_arrivals(parts: Parts, rows: Sequence[Arrival], tick: int) -> None:

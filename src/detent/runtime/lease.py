@@ -2,7 +2,8 @@
 
 Commits renew the lease of the partitions they touch; a plain renewal of all of them goes out when
 less than two thirds of the time to live is left, whatever the commits did, since a busy writer may
-leave some partitions untouched for long.
+leave some partitions untouched for long. One that shares the store with others looks around now and
+then (`balance`), and so does one that misses a partition of its range.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from detent.model.errors import StoreError
+from detent.runtime.balance import Moves, free_of, share_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from detent.ports.store import Meta, Owner, Partition, Store
     from detent.runtime.clock import TurnClock
     from detent.runtime.settings import WriterSettings
+
+_NEVER_S = 3_600.0
 
 
 class Head:
@@ -37,6 +41,7 @@ class Lease:
 
     __slots__ = (
         "_clock",
+        "_look_at",
         "_opened",
         "_renew_at",
         "_settings",
@@ -62,36 +67,71 @@ class Lease:
         self._settings = settings
         self._wanted = settings.partitions or tuple(range(meta.partitions))
         self._renew_at = 0
+        self._look_at = 0
         self.owner = owner
         self.heads: dict[int, Head] = {}
         self.owned: list[int] = []
         self.tick = 0  # the last tick this store was written at
         self.until_ms = 0
-        self.clean = False  # the former owner closed: what it did not call, nobody called
+        self.clean: frozenset[int] = frozenset()  # given up: what was not called, nobody called
         self.foreign_until_ms = 0  # until then calls of a former owner may still be running
         self.successor = False  # a writer of the same engine was here before; its calls go on
         self.resuming = False  # our dispatcher may have orders from before the last acquisition
         self.resumed: frozenset[int] = frozenset()  # partitions that were ours all the while
         self._opened = False
 
-    def acquire(self) -> None:
-        """Take every wanted partition that can be had; `store.owned` if there is none."""
-        before = {row.p: row for row in self._store.partitions()}
+    def acquire(self) -> list[int]:
+        """Take what is wanted and can be had; `store.owned` if there is none and nobody shares."""
+        before = self._store.partitions()
         now = self._clock.wall_ms()
-        until = self._extend(now)
-        rows = self._store.acquire(self.owner, self._wanted, now, until)
-        alive = {owner.id for owner in self._store.owners()} - {self.owner.id}
-        former = [before[row.p] for row in rows if row.p in before]
-        self.foreign_until_ms = max(
-            (row.lease_until_ms for row in former if row.owner in alive), default=0
-        )
-        self.clean = all(row.owner == "" for row in former)
-        self.resuming = self.successor or self._opened
-        ours = [row.p for row in former if self.resuming and row.owner == self.owner.id]
-        self.resumed = frozenset(ours)
-        self._opened = True
-        self._adopt(rows)
-        self.until_ms = until
+        if self._settings.sharing:
+            self._make_known(now)  # before it looks: whoever comes at the same time sees it
+            ours = [row.p for row in before if row.owner == self.owner.id]
+            moves = share_out(self.owner.id, ours, before, self._store.owners(), now)
+            self._adopt(self._try_to_take(before, [*ours, *moves.take], now))
+        else:
+            self._adopt(self._take(before, self._wanted, now))
+        self._renewed(now)
+        self._look_soon()
+        return list(self.owned)
+
+    def take(self, wanted: Sequence[int]) -> list[int]:
+        """Take more partitions, as many as can be had."""
+        before = self._store.partitions()
+        now = self._clock.wall_ms()
+        rows = self._try_to_take(before, wanted, now)
+        if self.heads:
+            self._renew_at = 0  # so that the end of the lease is the same for all
+        elif rows:
+            self._renewed(now)
+        self._adopt(rows, kept=True)
+        return [row.p for row in rows]
+
+    def give(self, partitions: Sequence[int]) -> None:
+        """Leave partitions to others; nothing of them can be committed here any more."""
+        self._store.release(self.owner.id, partitions)
+        self._drop(partitions)
+
+    def look_due(self) -> bool:
+        """Whether it is time to look around, for one that has a reason to."""
+        return self.seconds_to_look() <= 0
+
+    def seconds_to_look(self) -> float:
+        """How long until it looks around."""
+        if not self._settings.sharing and len(self.heads) == len(self._wanted):
+            return _NEVER_S
+        return max(0, self._look_at - self._clock.elapsed_ms()) / 1000
+
+    def look(self) -> Moves:
+        """What is to be taken and given up now."""
+        self._look_soon()
+        now, rows = self._clock.wall_ms(), self._store.partitions()
+        if not self._settings.sharing:
+            return Moves([p for p in free_of(rows, self.heads, now) if p in self._wanted], [])
+        owners = self._store.owners()
+        if all(owner.id != self.owner.id for owner in owners):
+            self._make_known(now)  # it was silent for so long that it was forgotten
+        return share_out(self.owner.id, self.owned, rows, owners, now)
 
     def renewal_due(self) -> bool:
         """Whether less than two thirds of the lease is left."""
@@ -99,12 +139,14 @@ class Lease:
 
     def renew(self, tick: int) -> bool:
         """Renew all partitions; False when one of them was taken over."""
-        until = self._extend(self._clock.wall_ms())
+        now = self._clock.wall_ms()
+        self.owner = self.owner._replace(lease_until_ms=now + self._settings.lease_ttl_ms)
         fences = [(head.p, head.fence_epoch) for head in self.heads.values()]
         if not self._store.renew(self.owner, fences, tick):
             return False
-        self.until_ms = until
-        self.tick = max(self.tick, tick)
+        self._renewed(now)
+        if self.heads:
+            self.tick = max(self.tick, tick)
         return True
 
     def keep_tick(self, tick: int) -> None:
@@ -117,17 +159,22 @@ class Lease:
         """How long until the lease must be renewed."""
         return max(0, self._renew_at - self._clock.elapsed_ms()) / 1000
 
-    def reread(self) -> bool:
-        """Read the heads again after an error; False when a partition is not ours any more."""
-        rows = [row for row in self._store.partitions() if row.p in self.heads]
-        ours = all(
-            row.owner == self.owner.id and row.fence_epoch == self.heads[row.p].fence_epoch
-            for row in rows
-        )
-        if ours and len(rows) == len(self.heads):
-            self._adopt(rows)
-            return True
-        return False
+    def reread(self) -> list[int]:
+        """Read the heads again after an error; the partitions that are not ours any more."""
+        rows = {row.p: row for row in self._store.partitions()}
+        gone = []
+        for p, head in self.heads.items():
+            row = rows.get(p)
+            if row is None or (row.owner, row.fence_epoch) != (self.owner.id, head.fence_epoch):
+                gone.append(p)
+        self._drop(gone)
+        self._adopt(rows[p] for p in self.owned)
+        return gone
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may have partitions, so that having none is no reason to stand still."""
+        return self._settings.sharing
 
     @property
     def unused(self) -> bool:
@@ -148,14 +195,58 @@ class Lease:
             self.heads.clear()
             self.owned = []
 
-    def _adopt(self, rows: Iterable[Partition]) -> None:
+    def _try_to_take(
+        self, before: Sequence[Partition], wanted: Sequence[int], now_ms: int
+    ) -> list[Partition]:
+        """As many as can be had; none is no error, somebody was faster."""
+        try:
+            return self._take(before, wanted, now_ms) if wanted else []
+        except StoreError as error:
+            if error.code != "store.owned":
+                raise
+            return []
+
+    def _take(
+        self, before: Sequence[Partition], wanted: Sequence[int], now_ms: int
+    ) -> list[Partition]:
+        """Take partitions, and note who had them."""
+        until = now_ms + self._settings.lease_ttl_ms
+        rows = self._store.acquire(self.owner, wanted, now_ms, until)
+        alive = {owner.id for owner in self._store.owners()} - {self.owner.id}
+        taken = {row.p for row in rows}
+        former = [row for row in before if row.p in taken]
+        self.foreign_until_ms = max(
+            (row.lease_until_ms for row in former if row.owner in alive), default=0
+        )
+        self.resuming = self.successor or self._opened
+        ours = {row.p for row in former if self.resuming and row.owner == self.owner.id}
+        self.resumed = (self.resumed - taken) | ours
+        self.clean = (self.clean - taken) | {row.p for row in former if not row.owner}
+        self._opened = True
+        return rows
+
+    def _make_known(self, now_ms: int) -> None:
+        self._store.acquire(self.owner, (), now_ms, now_ms + self._settings.lease_ttl_ms)
+
+    def _adopt(self, rows: Iterable[Partition], *, kept: bool = False) -> None:
         ordered = sorted(rows)
-        self.heads = {row.p: Head(row) for row in ordered}
-        self.owned = [row.p for row in ordered]
+        heads = self.heads if kept else {}
+        heads.update((row.p, Head(row)) for row in ordered)
+        self.heads = dict(sorted(heads.items()))
+        self.owned = list(self.heads)
         self.tick = max([self.tick, *(row.tick for row in ordered)])
 
-    def _extend(self, now_ms: int) -> int:
-        until = now_ms + self._settings.lease_ttl_ms
-        self.owner = self.owner._replace(lease_until_ms=until)
+    def _drop(self, gone: Sequence[int]) -> None:
+        for p in gone:
+            self.heads.pop(p, None)
+        self.owned = list(self.heads)
+        if gone:
+            self._look_at = 0
+
+    def _renewed(self, now_ms: int) -> None:
+        self.until_ms = now_ms + self._settings.lease_ttl_ms
+        self.owner = self.owner._replace(lease_until_ms=self.until_ms)
         self._renew_at = self._clock.elapsed_ms() + self._settings.lease_ttl_ms // 3
-        return until
+
+    def _look_soon(self) -> None:
+        self._look_at = self._clock.elapsed_ms() + self._settings.lease_retry_ms

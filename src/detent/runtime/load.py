@@ -10,7 +10,8 @@ from detent.model.decision import Verdict
 from detent.model.errors import StoreError
 from detent.model.ids import partition_of
 from detent.runtime.cache import SALT_BYTES, Hot, unborn
-from detent.runtime.intake import fetch, kind_of, ours
+from detent.runtime.foreign import ours
+from detent.runtime.intake import fetch, kind_of
 from detent.runtime.ready import Ready
 
 if TYPE_CHECKING:

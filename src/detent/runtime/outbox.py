@@ -16,6 +16,7 @@ class Outbox:
     __slots__ = (
         "acks",
         "counts",
+        "dropped",
         "lost",
         "marked",
         "moved",
@@ -39,6 +40,7 @@ class Outbox:
         self.moved: list[tuple[str, str]] = []
         self.taken: list[int] = []
         self.work: list[tuple[str, str, str]] = []
+        self.dropped: list[int] = []
         self.counts: dict[str, int] = {}  # they travel with the rest, never alone
 
     def answer(self, ack: int, verdict: Verdict) -> None:
@@ -60,6 +62,7 @@ class Outbox:
             or self.recalled
             or self.taken
             or self.work
+            or self.dropped
         )
 
     def take(self, held: str, lease_until_ms: int) -> Decided | None:
@@ -78,6 +81,7 @@ class Outbox:
             lease_until_ms,
             self.work,
             self.counts,
+            self.dropped,
         )
         self.news = False
         self._clear()

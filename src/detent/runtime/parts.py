@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from detent.model.link import Submission, Submit
     from detent.ports.store import Arrival, Flight, NewArrival, Owner, Store
     from detent.runtime.clock import TurnClock
+    from detent.runtime.foreign import Asked
     from detent.runtime.settings import WriterSettings
 
 
@@ -35,6 +36,8 @@ class Inbox:
     __slots__ = (
         "after",
         "arrivals",
+        "ask_at",
+        "asked",
         "batches",
         "begun",
         "followers",
@@ -60,6 +63,8 @@ class Inbox:
         self.twins: dict[str, list[Submission]] = {}  # instance -> further starts by the same key
         self.refused: list[tuple[str, Verdict]] = []  # arrivals to be taken without a step
         self.foreign: list[tuple[NewArrival, int]] = []  # for partitions of other writers
+        self.asked: dict[str, Asked] = {}  # id -> who waits for another writer's verdict
+        self.ask_at = 0
         self.look_now = True  # somebody said that there are arrivals
         self.poll_at = 0
         self.polled_full = False

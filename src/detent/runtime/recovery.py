@@ -66,7 +66,7 @@ def recover(parts: Parts) -> None:
 def _walk_chunk(parts: Parts) -> None:
     failpoints.hit("during_recovery")
     state, store = parts.recovery, parts.store
-    numbers = store.busy(parts.lease.owned, state.after, CHUNK)
+    numbers = store.busy(state.partitions, state.after, CHUNK)
     rows = store.load_numbers(numbers) if numbers else []
     found = [each for each in map(_open_effects, rows) if each is not None]
     keys = [effect.key for each in found for effect in each.effects if effect.marked]
@@ -117,14 +117,14 @@ def _recover_effect(
         if flight.dispatcher != parts.lease.owner.id:
             state.deferred.append(Deferred(found.snapshot.id, flight))
     elif marked and flight is None:
-        if state.full:
+        if found.p in state.fresh:
             _order_again(parts, found, effect)
     elif marked and flight is not None:
         if flight.dispatcher:
             _doubt(parts, found.snapshot.id, effect.key, flight.dispatch)
-    elif state.full and (parts.lease.clean or found.p in parts.lease.resumed):
+    elif found.p in state.fresh and found.p in parts.lease.clean | parts.lease.resumed:
         _order_again(parts, found, effect)  # closed or going on, not crashed: no strike
-    elif state.full:
+    elif found.p in state.fresh:
         _doubt(parts, found.snapshot.id, effect.key, 0)
 
 
@@ -189,13 +189,11 @@ def _recheck(parts: Parts) -> None:
     """Doubt the deferred calls whose dispatcher's lease has run out, unless they were settled."""
     state = parts.recovery
     valid = _valid_dispatchers(parts)
-    over = [each for each in state.deferred if each.flight.dispatcher not in valid]
-    if not over:
-        return
-    stored = parts.store.flights([each.flight.effect for each in over])
-    state.deferred = [each for each in state.deferred if each.flight.dispatcher in valid]
-    for instance, flight in over:
-        if stored.get(flight.effect) == flight:
+    stored = parts.store.flights([each.flight.effect for each in state.deferred])
+    left = [each for each in state.deferred if stored.get(each.flight.effect) == each.flight]
+    state.deferred = [each for each in left if each.flight.dispatcher in valid]
+    for instance, flight in left:
+        if flight.dispatcher not in valid:
             _doubt(parts, instance, flight.effect, flight.dispatch)
 
 
@@ -206,4 +204,4 @@ def _look_for_the_dead(parts: Parts) -> None:
     gone = [each for each in state.seen if each not in valid]
     state.seen = sorted(valid)
     if gone:
-        state.begin(full=False)
+        state.begin(parts.lease.owned, full=False)

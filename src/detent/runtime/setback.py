@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from detent.model.errors import DetentError
 from detent.ports.store import Committed
+from detent.runtime.holdings import can_go_on, leave
 from detent.runtime.intake import barred, born_already
 from detent.runtime.standstill import LOST, stand_still
 
@@ -33,16 +34,24 @@ def overcome(parts: Parts, batch: Batch, error: Exception) -> Committed | None:
     parts.unsure = None
     code = error.code if isinstance(error, DetentError) else ""
     text = f"{type(error).__name__}: {error}"
+    gone: list[int] = []
+    landed: Committed | None = None
     try:
-        ours = parts.lease.reread()
-        if ours and batch.roots and _happened(parts, batch):
-            return _look_up(parts, batch)
+        gone = parts.lease.reread()
+        if batch.roots and _happened(parts, batch):
+            landed = _look_up(parts, batch)
     except Exception as unreadable:  # noqa: BLE001 - as the commit itself, and nothing is lost yet
         parts.unsure = batch
         stand_still(parts, "store.unavailable", f"{text}; then {unreadable}")
+        parts.lost |= bool(gone)
         return None
-    _put_back(parts, batch)
-    if not ours or code in LOST:
+    if landed is None:
+        _put_back(parts, batch)
+    if gone:
+        leave(parts, gone)
+    if landed is not None or (gone and can_go_on(parts)):
+        return landed  # without what is gone the rest is decided anew, or it had happened before
+    if gone or code in LOST:
         parts.lost = True
         stand_still(parts, "store.fenced", text)
     elif code == "store.conflict" and _overtaken(error):
@@ -62,9 +71,15 @@ def _overtaken(error: Exception) -> bool:
 
 
 def _happened(parts: Parts, batch: Batch) -> bool:
-    """Whether the heads, read again, are those the batch leaves."""
+    """Whether the heads, read again, or the turns of what went to others, are the batch's."""
     heads = parts.lease.heads
-    return all((heads[p].turn, heads[p].root) == left for p, left in batch.roots.items())
+    for p, left in batch.roots.items():
+        if p in heads:
+            if (heads[p].turn, heads[p].root) != left:
+                return False
+        elif [(row.n, row.root) for row in parts.store.turns(p, left[0] - 1, 1)] != [left]:
+            return False
+    return True
 
 
 def _look_up(parts: Parts, batch: Batch) -> Committed:

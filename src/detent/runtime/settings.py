@@ -9,9 +9,13 @@ from detent.model.webhook import Webhook
 
 
 class WriterSettings(Struct, frozen=True, kw_only=True):
-    """How one writer works; `partitions` is which it wants, None for all of the store."""
+    """How one writer works; `partitions` is which it wants, None for all of the store.
+
+    With `sharing` all writers that want everything share it, and one may be without any.
+    """
 
     partitions: tuple[int, ...] | None = None
+    sharing: bool = False
     max_instances_per_turn: int = limits.INSTANCES_PER_TURN
     turn_budget_ms: int = limits.TURN_BUDGET_MS
     tick_interval_ms: int = 1_000

@@ -17,9 +17,10 @@ from detent.runtime.calls import take_calls
 from detent.runtime.commit import commit, settle_unsure
 from detent.runtime.controls import answer_watchers, has_work, read_mail
 from detent.runtime.decide import decide
-from detent.runtime.intake import leave_foreign, take_arrivals, take_due, take_submissions
+from detent.runtime.foreign import answer_asked, leave_foreign
+from detent.runtime.holdings import look_around, step_down, take_over
+from detent.runtime.intake import take_arrivals, take_due, take_submissions
 from detent.runtime.load import load
-from detent.runtime.marks import first_dispatch
 from detent.runtime.recovery import recover
 from detent.runtime.standstill import go_on, refuse_callers, stand_still
 
@@ -57,26 +58,6 @@ def lease_until(parts: Parts) -> int:
     return 0 if parts.clock.mode == "virtual" else parts.lease.until_ms
 
 
-def take_over(parts: Parts) -> None:
-    """Acquire partitions, and start from what the store says of them."""
-    lease = parts.lease
-    lease.acquire()
-    parts.cache.clear()
-    parts.dues.reset()
-    parts.seals.forget()
-    parts.gates.take_over()
-    parts.clock.resume(lease.tick)
-    epoch = max(head.fence_epoch for head in lease.heads.values())
-    parts.marks.start_at(first_dispatch(lease.tick, epoch))
-    foreign = lease.foreign_until_ms
-    wait = foreign + parts.settings.lease_margin_ms if foreign else 0
-    if not parts.settings.errand:
-        parts.recovery.begin(full=True, not_before_ms=wait)
-    parts.inbox.look_now = True
-    parts.out.news = True
-    parts.lost = False  # last: one that was broken off in the middle starts over
-
-
 def _take_turn(parts: Parts, tick: int) -> None:
     if not _may_write(parts, tick):
         return
@@ -89,7 +70,8 @@ def _take_turn(parts: Parts, tick: int) -> None:
     else:
         take_due(parts, tick)
         take_calls(parts, tick)
-    leave_foreign(parts)
+    leave_foreign(parts, tick)
+    answer_asked(parts)
     alone = bool(parts.groups)
     if alone:
         picked = parts.queue.take(parts.groups.pop())
@@ -115,7 +97,11 @@ def _may_write(parts: Parts, tick: int) -> bool:
     """Whether the lease, the clock and the last commit allow a turn."""
     if parts.lost:
         take_over(parts)
-    if not settle_unsure(parts) or jumped(parts, tick):
+    if not settle_unsure(parts):
+        return False
+    if parts.lease.look_due():
+        look_around(parts)
+    if jumped(parts, tick):
         return False
     return not parts.lease.renewal_due() or _renewed(parts, tick)
 
@@ -125,6 +111,8 @@ def _renewed(parts: Parts, tick: int) -> bool:
     if parts.lease.renew(max(tick, parts.lease.tick)):
         parts.out.news = True
         return True
+    if step_down(parts):
+        return False  # the next turn goes on with the rest
     parts.lost = True
     stand_still(parts, "store.fenced", "another writer has taken a partition over")
     return False

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from detent.model.link import Decided, Submit
 from detent.runtime import controls
+from detent.runtime.foreign import dismiss_asked, seconds_to_asked
+from detent.runtime.holdings import take_over
 from detent.runtime.parts import Parts
 from detent.runtime.standstill import refuse_callers
-from detent.runtime.turn import jumped, lease_until, take_over, turn
+from detent.runtime.turn import jumped, lease_until, turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +82,12 @@ class Writer:
             return parts.clock.seconds_until(parts.clock.tick() + 1)
         if controls.has_work(parts):
             return 0.0
-        awake = min(parts.settings.tick_interval_ms / 1000, parts.lease.seconds_to_renewal())
+        awake = min(
+            parts.settings.tick_interval_ms / 1000,
+            parts.lease.seconds_to_renewal(),
+            parts.lease.seconds_to_look(),
+            seconds_to_asked(parts),
+        )
         if parts.settings.errand:
             return awake
         called = parts.gates.next_due()
@@ -117,6 +124,7 @@ class Writer:
         """Answer every caller who still waits that the engine is closed."""
         parts = self._parts
         parts.hold.begin("engine.closed", "the engine is closed", 0)
+        dismiss_asked(parts)
         refuse_callers(parts)
         return parts.out.take("engine.closed", 0)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from detent.ports.store import Store
 
 _DRAIN = "node.drain"
+WAITING_COUNTED = 1_000
 _TIMED = 7  # the version of an id that begins with the instant of its making
 
 
@@ -53,6 +54,48 @@ def nodes(store: Store, now_ms: int) -> list[Node]:
     return found
 
 
+class PartitionView(Struct, frozen=True, kw_only=True):
+    """One partition: whose it is, for how long, and how far its owner is behind."""
+
+    partition: int
+    owner: str  # empty: nobody's now
+    fence_epoch: int
+    lease_left_ms: int  # until another process may take it; 0 when it may now
+    turn: int
+    waiting: int  # inputs that were left for it and are not taken yet; counted up to a limit
+    late_ms: int  # how long the first instance that is due has been so
+
+
+class ClusterView(Struct, frozen=True, kw_only=True):
+    """Who owns what, and what waits."""
+
+    nodes: list[Node]
+    partitions: list[PartitionView]
+
+
+def cluster(store: Store, now_ms: int, logical_ms: int) -> ClusterView:
+    """Every process and every partition as the store has them."""
+    owners = {owner.id for owner in store.owners() if owner.lease_until_ms > now_ms}
+    meta = store.meta()
+    views = []
+    for row in store.partitions():
+        here = [row.p]
+        due = store.next_due(here)
+        late_ms = 0 if due is None else logical_ms - (meta.epoch_ms + due * meta.resolution_ms)
+        views.append(
+            PartitionView(
+                partition=row.p,
+                owner=row.owner if row.owner in owners else "",
+                fence_epoch=row.fence_epoch,
+                lease_left_ms=max(0, row.lease_until_ms - now_ms) if row.owner else 0,
+                turn=row.turn,
+                waiting=len(store.arrivals(here, WAITING_COUNTED)),
+                late_ms=max(0, late_ms),
+            )
+        )
+    return ClusterView(nodes=nodes(store, now_ms), partitions=views)
+
+
 def drain(store: Store, id: str, now_ms: int) -> bool:
     """Take a node out of use; False when there is no such node, which is as good."""
     known = {owner.id for owner in store.owners()}
@@ -77,6 +120,6 @@ def _drained(store: Store) -> set[str]:
 
 
 def _made_ms(id: str) -> int | None:
-    digits = id.replace("-", "")
+    digits = id.partition(".")[0].replace("-", "")
     timed = len(digits) == 32 and digits[12] == str(_TIMED)  # noqa: PLR2004 - of a UUID
     return int(digits[:12], 16) if timed else None

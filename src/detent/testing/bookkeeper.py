@@ -47,12 +47,20 @@ class BooksByWire:
         """What the effective call with this key answered."""
         return self._ask("result", [key])
 
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        stream: Any = getattr(self._local, "stream", None)
+        if stream is not None:
+            stream.close()
+            self._local.stream = None
+
     def _ask(self, verb: str, args: list[Any]) -> Any:
         stream: Any = getattr(self._local, "stream", None)
         if stream is None:
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(self._path)
             stream = self._local.stream = connection.makefile("rwb")
+            connection.close()  # the stream keeps it open
         stream.write(json.dumps([verb, args]).encode() + b"\n")
         stream.flush()
         return json.loads(stream.readline())

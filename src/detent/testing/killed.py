@@ -11,6 +11,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct, convert
@@ -104,8 +105,15 @@ def key_of(place: int) -> str:
     return f"order-{place}"
 
 
-def handlers(providers: Providers) -> list[Any]:
-    """The providers as plain functions, which run on threads and may be cut off anywhere."""
+def _doze(_ctx: HandlerContext) -> None:
+    time.sleep(0.002)
+
+
+def handlers(providers: Providers, begin: Callable[[HandlerContext], None] = _doze) -> list[Any]:
+    """The providers as plain functions, which run on threads and may be cut off anywhere.
+
+    Each call begins with `begin`.
+    """
 
     def ask(
         ctx: HandlerContext, act: str = "ok", times: int = 0, **_rest: Any
@@ -116,7 +124,7 @@ def handlers(providers: Providers) -> list[Any]:
         def act(
             ctx: HandlerContext, act: str = "ok", times: int = 0, size: int = 0
         ) -> dict[str, Any]:
-            time.sleep(0.002)
+            begin(ctx)
             return providers.perform(ctx, name, (act, times, size))
 
         doubt: Any = CLASSES[name]

@@ -17,7 +17,7 @@ class Wrong(Exception):
 class Deed(NamedTuple):
     """Something that happened outside."""
 
-    what: str  # call | applied | refused | query | asked | person
+    what: str  # begun | call | applied | refused | query | asked | person
     key: str  # the effect's key; for `person` what was decided on
     place: str
     handler: str

@@ -39,6 +39,18 @@ def test_the_node_that_serves_is_shown_and_drains(tmp_path):
         assert node["status"] == "active"
 
 
+@pytest.mark.req("CORE-SCH-4")
+def test_who_owns_which_partitions_is_shown(tmp_path):
+    with house(tmp_path / "s.db") as server:
+        server.settle(server.instance(server.sequence()))
+        found = server.get("/cluster", tenant="").json()
+        (node,) = found["nodes"]
+        assert [each["partition"] for each in found["partitions"]] == list(range(16))
+        assert {each["owner"] for each in found["partitions"]} == {node["id"]}
+        assert all(0 < each["lease_left_ms"] <= 31_000 for each in found["partitions"])
+        assert sum(each["turn"] for each in found["partitions"]) > 0
+
+
 def test_what_a_tenant_has_used_is_counted(server, tenant):
     sequence = server.sequence(step("a"), step("b"), tenant=tenant)
     for _ in range(3):

@@ -139,7 +139,7 @@ def test_a_lock_file_that_cannot_be_made_is_told(path):
 def test_a_failed_acquire_gives_the_lock_back(path):
     first, second = open_store(path, create=NEW), open_store(path, create=None)
     with pytest.raises(StoreError, match=r"store\.owned"):
-        first.acquire(an_owner(), [], 0, 100)
+        first.acquire(an_owner(), [99], 0, 100)
     World(second)
     first.close()
     second.close()

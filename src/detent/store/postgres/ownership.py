@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from detent.store.postgres.session import Session
     from detent.store.postgres.statements import Statement
-    from detent.store.postgres.values import Column
 
 _COLUMNS = "p, owner, fence_epoch, lease_until, turn, tick, root"
 _SELECT_PARTITIONS = f"SELECT {_COLUMNS} FROM partition ORDER BY p"
@@ -34,6 +33,8 @@ _SELECT_NEWEST_OWNER = """
 SELECT o.id, o.host, o.pid FROM partition p JOIN owner o ON o.id = p.owner
 ORDER BY p.lease_until DESC LIMIT 1
 """
+# Calls of an owner that is gone may run on: its row tells until when it could begin any.
+_REMEMBERED_MS = 60_000
 _FORGET_OWNERS = """
 DELETE FROM owner WHERE lease_until <= $1 AND id NOT IN (SELECT owner FROM partition)
 """
@@ -62,7 +63,8 @@ WITH held AS (
 _RENEW_OWNER = "UPDATE owner SET lease_until = $1 WHERE id = $2"
 # The epoch rises here too, so that nothing of a released owner can commit any more.
 _RELEASE_PARTITIONS = """
-UPDATE partition SET owner = '', lease_until = 0, fence_epoch = fence_epoch + 1 WHERE owner = $1
+UPDATE partition SET owner = '', lease_until = 0, fence_epoch = fence_epoch + 1
+WHERE owner = $1 AND ($2::bigint[] IS NULL OR p = ANY($2))
 """
 _DELETE_OWNER = "DELETE FROM owner WHERE id = $1"
 
@@ -71,22 +73,23 @@ def acquire(
     session: Session, owner: Owner, partitions: Iterable[int], now_ms: int
 ) -> list[Partition]:
     """Take what is free; the lease runs until the owner's `lease_until_ms`."""
-    wanted = keys(sorted(set(partitions)), "int")
-    taken = session.repeated(lambda: _take(session, owner, wanted, now_ms))
+    numbers = sorted(set(partitions))
+    taken = session.repeated(lambda: _take(session, owner, numbers, now_ms))
     for each in taken:
         session.cuts.pop(each.p, None)
     return taken
 
 
-def _take(session: Session, owner: Owner, wanted: Column, now_ms: int) -> list[Partition]:
+def _take(session: Session, owner: Owner, numbers: list[int], now_ms: int) -> list[Partition]:
+    wanted = keys(numbers, "int")
     with session.transaction():
-        session.write(_FORGET_OWNERS, (now_ms,))
+        session.write(_FORGET_OWNERS, (now_ms - _REMEMBERED_MS,))
         row = (owner.id, owner.host, owner.pid, owner.lease_until_ms, owner.wake)
         session.write(_UPSERT_OWNER, row)
         session.rows(_LOCK_PARTITIONS, (wanted,))
         guard = (owner.id, owner.lease_until_ms, wanted, now_ms)
         taken = sorted(map(Partition._make, session.write(_TAKE_PARTITIONS, guard)))
-        if not taken:
+        if numbers and not taken:
             raise _owned(session)
     return taken
 
@@ -106,9 +109,13 @@ def renew(session: Session, owner: Owner, fences: Sequence[tuple[int, int]], tic
     return True
 
 
-def release(session: Session, owner: str) -> None:
-    """Give up every partition of the owner."""
-    session.transact([(_RELEASE_PARTITIONS, [owner]), (_DELETE_OWNER, [owner])])
+def release(session: Session, owner: str, partitions: Sequence[int] | None = None) -> None:
+    """Give up partitions of the owner; all of them with the owner itself."""
+    some = None if partitions is None else keys(sorted(partitions), "int")
+    statements: list[Statement] = [(_RELEASE_PARTITIONS, [owner, some])]
+    if partitions is None:
+        statements.append((_DELETE_OWNER, [owner]))
+    session.transact(statements)
 
 
 def owners(session: Session) -> list[Owner]:

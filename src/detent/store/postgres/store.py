@@ -70,7 +70,7 @@ class PostgresStore:
     def __init__(self, session: Session, meta: Meta) -> None:
         self._session = session
         self._meta = meta
-        self._owned: frozenset[int] = frozenset()  # last taken here: nobody else need be woken
+        self._owned: frozenset[int] = frozenset()  # taken here: nobody else need be woken
         self._waker = Waker(meta.store_id)
         self._work = PostgresWork(session, self._waker)
 
@@ -87,14 +87,24 @@ class PostgresStore:
         """Take partitions whose lease is free or expired; `store.owned` if none can be had."""
         owner = owner._replace(lease_until_ms=lease_until_ms)
         taken = ownership.acquire(self._session, owner, partitions, now_ms)
-        self._owned = frozenset(row.p for row in taken)
+        self._owned |= frozenset(row.p for row in taken)
         return taken
 
     def hold_lock(self) -> None:
         """A server has no lock that ends with its holder; leases alone count."""
 
-    renew = _handed(ownership.renew)
-    release = _handed(ownership.release)
+    @translated
+    def release(self, owner: str, partitions: Sequence[int] | None = None) -> None:
+        """Give up partitions of the owner, or all of them."""
+        ownership.release(self._session, owner, partitions)
+        self._owned = self._owned.difference(self._owned if partitions is None else partitions)
+
+    @translated
+    def renew(self, owner: Owner, fences: Sequence[tuple[int, int]], tick: int) -> bool:
+        """Move the lease of all named partitions, or of none when one of them is lost."""
+        self._owned = frozenset(p for p, _ in fences)
+        return ownership.renew(self._session, owner, fences, tick)
+
     owners = _handed(ownership.owners)
     partitions = _handed(ownership.partitions)
 

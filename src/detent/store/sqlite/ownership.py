@@ -42,6 +42,8 @@ _VOID_OWNERS = "DELETE FROM owner WHERE id IN (SELECT owner FROM partition) AND 
 _VOID_PARTITIONS = """
 UPDATE partition SET owner = '', lease_until = 0 WHERE owner <> '' AND owner <> ?
 """
+# Calls of an owner that is gone may run on: its row tells until when it could begin any.
+_REMEMBERED_MS = 60_000
 _FORGET_OWNERS = """
 DELETE FROM owner WHERE lease_until <= ? AND id NOT IN (SELECT owner FROM partition)
 """
@@ -66,6 +68,7 @@ _RENEW_OWNER = "UPDATE owner SET lease_until = ? WHERE id = ?"
 _RELEASE_PARTITIONS = """
 UPDATE partition SET owner = '', lease_until = 0, fence_epoch = fence_epoch + 1 WHERE owner = ?
 """
+_RELEASE_PARTITION = _RELEASE_PARTITIONS.rstrip() + " AND p = ?"
 _DELETE_OWNER = "DELETE FROM owner WHERE id = ?"
 _COUNT_OWNED = "SELECT count(*) FROM partition WHERE owner <> ''"
 
@@ -117,6 +120,13 @@ def renew(
     return True
 
 
+def release_some(connection: apsw.Connection, owner: str, partitions: Sequence[int]) -> None:
+    """Give up some partitions of the owner, which stays known and keeps the lock."""
+    with transaction(connection):
+        for p in partitions:
+            change(connection, _RELEASE_PARTITION, (owner, p))
+
+
 def release(connection: apsw.Connection, lock: StoreLock | None, owner: str) -> None:
     """Give up every partition of the owner, and the lock when nobody here owns any."""
     with transaction(connection):
@@ -156,13 +166,13 @@ def _take(
         if spared is not None:
             change(connection, _VOID_OWNERS, (spared,))
             change(connection, _VOID_PARTITIONS, (spared,))
-        change(connection, _FORGET_OWNERS, (now_ms,))
+        change(connection, _FORGET_OWNERS, (now_ms - _REMEMBERED_MS,))
         values = (owner.id, owner.host, owner.pid, owner.lease_until_ms, owner.wake)
         change(connection, _UPSERT_OWNER, values)
         for p in sorted(wanted):
             guard = (owner.id, owner.lease_until_ms, p, owner.id, now_ms)
             taken += map(Partition._make, rows_of(connection, _TAKE_PARTITION, guard))
-        if not taken:
+        if wanted and not taken:
             raise _owned(connection)
     return taken
 

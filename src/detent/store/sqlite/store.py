@@ -116,9 +116,12 @@ class SqliteStore:
         return ownership.renew(self._connection, owner, fences, tick)
 
     @translated
-    def release(self, owner: str) -> None:
-        """Give up every partition of the owner."""
-        ownership.release(self._connection, self._lock, owner)
+    def release(self, owner: str, partitions: Sequence[int] | None = None) -> None:
+        """Give up partitions of the owner, or all of them."""
+        if partitions is None:
+            ownership.release(self._connection, self._lock, owner)
+        else:
+            ownership.release_some(self._connection, owner, partitions)
 
     @translated
     def owners(self) -> list[Owner]:

@@ -65,6 +65,15 @@ async def nodes(call: Call) -> Response:
     )
 
 
+@table.route("GET", "/cluster", admin=True, gives={200: service.ClusterView})
+async def shown(call: Call) -> Response:
+    """Who owns which partitions, for how long, and what waits there."""
+    now_ms, logical_ms = call.desk.wall_ms(), call.desk.now_ms()
+    return json_reply(
+        await call.desk.look(lambda store: service.cluster(store, now_ms, logical_ms))
+    )
+
+
 @table.route("POST", "/cluster/nodes/{id}/drain", admin=True, gives={200: Drained})
 async def drain(call: Call) -> Response:
     """Take a node out of use: it is no longer ready, and goes on with what it has."""

@@ -52,8 +52,9 @@ def test_a_failed_transaction_wakes_nobody(listener, store, heard):
 
 def test_a_turn_wakes_other_writers_and_those_who_wait_for_work(listener, store, heard):
     world = World(store)
-    mine = store.acquire(world.owner, [0, 1], 0, 10_000)  # the rest may be another writer's
-    world.heads = {row.p: (row.fence_epoch, row.turn, row.root) for row in mine}
+    store.release(world.owner.id, [2, 3])  # they may be another writer's from now on
+    heads = {row.p: (row.fence_epoch, row.turn, row.root) for row in store.partitions()}
+    world.heads = heads
     birth = a_birth("child")
     world.commit(
         a_change("one", p=1),
