@@ -91,6 +91,7 @@ def test_a_rolling_restart_loses_and_doubles_nothing_and_asks_no_person(cluster)
     cluster.await_ends()
     cluster.await_shares(6, 5, 5)
     check_end(cluster)
+    assert [deed for deed in cluster.outside().deeds if deed.what == "asked"] == []
 
 
 @pytest.mark.req("CORE-SCH-4")
