@@ -304,10 +304,9 @@ class Store(DefinitionStore, RecordStore, BlobStore, OwnStore, Protocol):
 
     # the turn
     def arrivals(self, partitions: Sequence[int], limit: int, after: str = "") -> list[Arrival]:
-        """What waits to be taken, of each tenant in the order of `n`.
+        """What waits to be taken, of each tenant in the order of `n`; fewer than `limit` is all.
 
-        The limit is shared equally between the tenants that have some, from the one after the name
-        `after` on and round again; fewer than the limit means that there are no more.
+        Tenants that have some share the limit equally, from the one after `after` on and round.
         """
 
     def stretches(self, partitions: Sequence[int]) -> list[Stretch]:
