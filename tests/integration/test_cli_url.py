@@ -229,6 +229,8 @@ NO_STORE = {
     "definition validate",
     "calendar cron",
     "calendar preview",
+    "plan validate",
+    "plan preview",
     "audit keygen",
     "worker",
 }

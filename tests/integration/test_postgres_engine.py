@@ -232,12 +232,12 @@ def test_a_second_engine_of_the_same_process_is_refused_at_once_and_let_in_when_
         pytest.fail(f"it waited for {seconds} s")
 
     monkeypatch.setattr(owners, "time", SimpleNamespace(monotonic=time.monotonic, sleep=waited))
-    first = detent.Engine(postgres_url)
+    first = detent.Engine(postgres_url, partition="0-15")
     with pytest.raises(StoreError) as refusal:
-        detent.Engine(postgres_url)
+        detent.Engine(postgres_url, partition="0-15")
     assert refusal.value.code == "store.owned"
     first.close()
-    detent.Engine(postgres_url).close()
+    detent.Engine(postgres_url, partition="0-15").close()
 
 
 @pytest.mark.parametrize("writer", ["thread", "process"])

@@ -38,6 +38,7 @@ NEEDS_FILE = {
     "audit report": "it holds the proof of the chain, which is made from the bytes",
     "audit anchor": "it is taken from the bytes that it is to be compared with",
     "clock accept": "whoever says that the time is right has looked at that machine",
+    "cluster status": "it tells who owns the store, also when no server answers",
     "doctor": "it looks at the file, its disk and its machine",
 }
 
