@@ -43,6 +43,7 @@ def test_a_place_in_line_is_kept_over_a_restart(tmp_path):
     with opened(path) as engine:
         engine.limits.set("box", max=1, window="1h")
         ids = [engine.start(limited) for _ in range(3)]
+        engine.advance(0)
         promised = [engine.explain(instance).earliest for instance in ids[1:]]
     ended = {}
     with opened(path) as engine:

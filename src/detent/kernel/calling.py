@@ -12,6 +12,7 @@ from detent.kernel import asking, timing
 from detent.kernel.failure import Failure
 from detent.kernel.gate.asks import Answer, Ask
 from detent.kernel.orders import order_of
+from detent.kernel.program import Node
 from detent.kernel.run import Run
 from detent.kernel.work import item_of
 from detent.model import limits
@@ -88,17 +89,23 @@ def find_frame(frame: Frame | None, token: int) -> Frame | None:
 def _opening(run: Run, effect: OpenEffect) -> int | Failure | None:
     """When the send windows of its step open; None while they let it act."""
     frame = find_frame(run.snapshot.root, effect.token) if effect.token else None
-    node = run.program.nodes.get(effect.block)
-    if frame is None or node is None or effect.kind != "call" or node.block.send_window is None:
+    node = _windowed(run, effect)
+    if frame is None or node is None:
         return None
     return timing.window_due(run, node, frame, effect.node, effect.since)
+
+
+def _windowed(run: Run, effect: OpenEffect) -> Node | None:
+    """The step of a call that has send windows."""
+    node = run.program.nodes.get(effect.block) if effect.kind == "call" else None
+    return None if node is None or node.block.send_window is None else node
 
 
 def _put_off(run: Run, effect: OpenEffect, opening: int | Failure) -> Failure | None:
     if isinstance(opening, Failure):
         return opening
     _stand(effect, opening)
-    run.note("wait.started", effect.node, {"kind": "window", "until": opening})
+    run.note("wait.started", effect.node, {"kind": "window", "due": opening})
     return None
 
 
@@ -107,9 +114,8 @@ def _ask(run: Run, effect: OpenEffect) -> None:
     if granted is None:
         make(run, effect)
         return
-    node = run.program.nodes.get(effect.block)
-    open_in = node is not None and effect.kind == "call" and node.block.send_window is not None
-    window, hours = timing.hours(run, node) if node is not None and open_in else ("", None)
+    node = _windowed(run, effect)
+    window, hours = ("", None) if node is None else timing.hours(run, node)
     wanted = Ask(
         instance=run.snapshot.id,
         token=run.token(),

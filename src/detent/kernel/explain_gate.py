@@ -25,6 +25,7 @@ _BY = {
 _FREED = {
     "pool": "a resource that is added, enabled or given capacity",
     "resource": "its resource, once it is enabled or given capacity",
+    "limit": "the beginning of a call that was granted, and the end of its window",
     "key": "the end, or the next wait, of an instance that holds the key",
     "breaker": "a call of that handler that works, or its turn to try it",
 }
@@ -61,6 +62,9 @@ def left_to_others(told: Iterable[Forecast], at: Callable[[int], str]) -> str:
     for each in told:
         if each.rule.startswith("breaker:") and each.at is None:
             return f" It moves by {_FREED['breaker']}."
+        if each.granted:
+            when = "" if each.not_before is None else f", not before {at(each.not_before)}"
+            return f" It moves after {_FREED['limit']}{when}."
         if each.holders:
             bound = each.not_before
             when = "" if bound is None else f", not before {at(bound)}"

@@ -144,7 +144,8 @@ def _order_again(parts: Parts, found: _Found, effect: OpenEffect) -> None:
         unpack(snapshot, parts.store.blobs(snapshot.id, snapshot.blobs))
     try:
         program = parts.programs.whole(snapshot)
-        if effect.state == "planned" and not parts.lease.resuming and _passed(program, effect):
+        ours = found.p in parts.lease.resumed  # then our dispatcher may have the order
+        if effect.state == "planned" and not ours and _passed(program, effect):
             told = EffectStranded(key=effect.key)
             parts.inbox.inputs.append(Submission(snapshot.id, encode_input(told)))
             parts.recovery.ordered.add(effect.key)

@@ -1,9 +1,9 @@
 """Forecast: when a ticket is called if nothing else happens, by letting a copy of the gate run.
 
 The copy serves everybody ahead in the order the gate itself would, so the instant is the true one:
-no estimate, and no second set of rules that could differ. Calls that are granted and have not begun
-begin now in it; how many of them stand ahead is told. Who waits for a breaker behind its probe is
-called by what becomes of that, which nobody can tell.
+no estimate, and no second set of rules that could differ. Whoever waits behind calls that are
+granted and have not begun is told the earliest instant only: as if they began now. Who waits for a
+breaker behind its probe is called by what becomes of that, which nobody can tell.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def forecast(gate: Gate, ticket: str, tick: int) -> Forecast:
     """Run a gate of one's own until a ticket is called; the gate is used up by it."""
     granted = gate.granted_ahead(ticket, tick)
     gate.begin_all(tick)
-    return _run(gate, ticket, tick)._replace(granted=granted)
+    told = _run(gate, ticket, tick)
+    if not granted:
+        return told
+    return told._replace(at=None, not_before=told.at, granted=granted)
 
 
 def _run(gate: Gate, ticket: str, tick: int) -> Forecast:

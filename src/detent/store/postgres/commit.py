@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg import errors as sql
 
 from detent.model.errors import StoreError, invariant
+from detent.ports.rows import born_row
 from detent.ports.store import Committed
 from detent.store.postgres.births import (
     INSERT_INSTANCES,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from detent.ports.store import Commit, InstanceChange
+    from detent.ports.store import Commit
     from detent.store.postgres.session import Session
     from detent.store.postgres.statements import Statement
 
@@ -162,7 +163,7 @@ def _turn_rows(commit: Commit, given: dict[str, int]) -> Iterator[Step]:
         n, version = change.n, change.version
         if change.birth is not None:
             n = given[change.id]
-            born.append(_born_row(n, change))
+            born.append(born_row(n, change))
         elif change.row_changed:
             listed = (change.definition, change.state, change.priority, change.due, change.busy)
             updated.append((n, *listed, change.tick))
@@ -188,29 +189,6 @@ def _turn_rows(commit: Commit, given: dict[str, int]) -> Iterator[Step]:
         yield Step(_INSERT_JOURNAL.of(journal))
     rows = [(turn.p, turn.turn + 1, turn.heads, turn.root) for turn in commit.partitions]
     yield Step(_INSERT_TURNS.of(rows, commit.tick, commit.wall_ms))
-
-
-def _born_row(n: int, change: InstanceChange) -> tuple[Any, ...]:
-    birth = change.birth
-    if birth is None:  # the caller has looked; this is for the type
-        return ()
-    return (
-        n,
-        change.id,
-        change.p,
-        birth.tenant,
-        birth.namespace,
-        change.definition,
-        change.state,
-        change.priority,
-        change.due,
-        change.busy,
-        birth.key,
-        birth.parent,
-        change.tick,
-        change.tick,
-        change.salt,
-    )
 
 
 def _message_rows(commit: Commit) -> Iterator[Step]:

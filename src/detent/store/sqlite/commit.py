@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from detent.model.errors import invariant
+from detent.ports.rows import born_row
 from detent.ports.store import Committed
 from detent.store.sqlite.births import INSERT_INSTANCES, Numbers, insert_missing, label
 from detent.store.sqlite.blobs import INSERT_BLOB
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from detent.model.decision import Doubt
-    from detent.ports.store import Commit, InstanceChange
+    from detent.ports.store import Commit
 
 _FENCE = ManyRows(
     "WITH held(p, fence_epoch, turn, tick, root, lease_until) AS (VALUES",
@@ -119,7 +120,7 @@ def _turn_rows(
         n = change.n
         if change.birth is not None:
             n = given[change.id] = numbers.next()
-            born += _born_row(n, change)
+            born += born_row(n, change)
         elif change.row_changed:
             updated += (n, change.definition, change.state, change.priority)
             updated += (change.due, change.busy, change.tick)
@@ -137,29 +138,6 @@ def _turn_rows(
     _INSERT_JOURNAL.run(connection, journal)
     _insert_turns(connection, commit)
     return given
-
-
-def _born_row(n: int, change: InstanceChange) -> tuple[Any, ...]:
-    birth = change.birth
-    if birth is None:  # the caller has looked; this is for the type
-        return ()
-    return (
-        n,
-        change.id,
-        change.p,
-        birth.tenant,
-        birth.namespace,
-        change.definition,
-        change.state,
-        change.priority,
-        change.due,
-        change.busy,
-        birth.key,
-        birth.parent,
-        change.tick,
-        change.tick,
-        change.salt,
-    )
 
 
 def _insert_births(connection: apsw.Connection, born: list[Any]) -> None:
